@@ -184,6 +184,20 @@ def decode_jsonb(text: str) -> Any:
     return _decoded(text)[0]
 
 
+def decode_headers(text: str | None, *, source: str) -> dict[str, Any]:
+    """Parses headers in the text of a `jsonb` column. Raises `MalformedMessageError`, which names `source`."""
+    try:
+        # Some programs write the JSON value null for no value.
+        headers = None if text is None else decode_jsonb(text)
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, deeply nested arrays
+        raise MalformedMessageError(f"{source} cannot be read: {error}") from None
+    if headers is None:
+        return {}
+    if not isinstance(headers, dict):
+        raise MalformedMessageError(f"{source} is not a JSON object")
+    return headers
+
+
 def parse_traceparent(value: object) -> tuple[str, str] | None:
     """Returns the trace id and the span id in a value of the header `traceparent`, in 32 and 16 hexadecimal digits.
 

@@ -1,6 +1,6 @@
 """Decodes rows of the outbox table. Never fails: an invalid row becomes a message that is refused."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,7 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 import asyncpg
 
-from outbox.core.codec import decode_jsonb, decode_tracking_ids
+from outbox.core.codec import decode_headers, decode_tracking_ids
 from outbox.core.message import NO_HEADERS, Lane, Message, PendingMessage
 from outbox.core.outcome import Failure
 from outbox.errors import MalformedMessageError
@@ -99,18 +99,11 @@ def array_text(values: Sequence[str]) -> str | None:
     return '{"' + '","'.join(quoted) + '"}' if values else None
 
 
-def _headers(text: str | None) -> tuple[Any, Failure | None]:
-    if text is None:
-        return NO_HEADERS, None
+def _headers(text: str | None) -> tuple[Mapping[str, Any], Failure | None]:
     try:
-        headers = decode_jsonb(text)
-    except (ValueError, RecursionError) as error:  # a number with thousands of digits, deeply nested arrays
-        return NO_HEADERS, _malformed(f"the column headers cannot be read: {error}")
-    if isinstance(headers, dict):
-        return headers, None
-    if headers is None:  # how some programs write a column of JSON without a value
-        return NO_HEADERS, None
-    return NO_HEADERS, _malformed("the column headers is not a JSON object")
+        return decode_headers(text, source="the column headers") or NO_HEADERS, None
+    except MalformedMessageError as error:
+        return NO_HEADERS, _malformed(str(error))
 
 
 def _malformed(reason: str) -> Failure:

@@ -124,8 +124,8 @@ async def test_unroutable_rows_are_held_with_one_probe_for_each_key_and_nothing_
     handed = await handover(pool).hand_over(10, probe_delays={"c.d": timedelta(seconds=80)}, first_probe=timedelta(seconds=40))
     assert {message.state for message in handed.messages} == {HandoverState.HELD}
     rows = await pool.fetch(
-        "select *, send_after = 'infinity' as for_ever, extract(epoch from send_after - now()) as seconds "
-        "from outbox_table order by id"
+        "select *, send_after = 'infinity' as for_ever, "
+        "extract(epoch from nullif(send_after, 'infinity') - now()) as seconds from outbox_table order by id"
     )
     assert {(row["last_error"], row["attempts"], row["failed_at"]) for row in rows} == {("unroutable", 0, None)}
     assert [row["for_ever"] for row in rows] == [False, False, True, True, True]
