@@ -1,15 +1,17 @@
 """What a message costs the database, counted and not timed: transactions, and bytes of write-ahead log."""
 
 from datetime import timedelta
+from typing import Any
 
 import asyncpg
 import pytest
 
 from outbox import MessageRelay, OutboxMessage, Publisher
 from outbox.ports import Backlog
-from outbox.postgres.pool import Preparing, open_pool
+from outbox.postgres.pool import open_pool
 from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
+from tests.postgres_transport.support import bind
 from tests.relay.support import ScriptedTransport, publish, relaying, rows_are, running
 from tests.support.eventually import eventually
 
@@ -72,8 +74,8 @@ async def test_relaying_takes_few_transactions_and_little_log(url: str, connecti
     assert log / COUNT < 250  # a lock and a deletion of each row, and some full pages
 
 
-@pytest.mark.parametrize("given", [False, True], ids=["own pool", "given pool"])
-async def test_no_claim_is_compiled(url: str, connection: asyncpg.Connection, given: bool) -> None:
+@pytest.mark.parametrize("over", ["own pool", "given pool", "hand-over"])
+async def test_the_server_compiles_no_claim(url: str, connection: asyncpg.Connection, over: str) -> None:
     await connection.execute("create table seen (jit text)")
     await connection.execute(
         "create function note() returns trigger language plpgsql as "
@@ -81,16 +83,12 @@ async def test_no_claim_is_compiled(url: str, connection: asyncpg.Connection, gi
     )
     await connection.execute("create trigger note before delete on outbox_table for each row execute function note()")
     await connection.execute("alter database " + await connection.fetchval("select current_database()") + " set jit = on")
-    async with await asyncpg.create_pool(url, min_size=0) as pool:
-        database = {"db_pool": pool} if given else {"db_engine_url": url}
-        async with running(MessageRelay(**database, broker=ScriptedTransport(), enable_metrics=False)):
+    async with asyncpg.create_pool(url, min_size=0) as pool:
+        database: dict[str, Any] = {"db_pool": pool} if over == "given pool" else {"db_engine_url": url}
+        broker = url if over == "hand-over" else ScriptedTransport()
+        await bind(pool, "mail", "#", exchange="outbox")
+        async with running(MessageRelay(**database, broker=broker, enable_metrics=False)):
             await connection.execute("insert into outbox_table (routing_key, body) values ('a', '')")
             await publish(connection, "key", "b", "c")
             await eventually(lambda: rows_are(connection, 0))
     assert {row["jit"] for row in await connection.fetch("select jit from seen")} == {"off"}
-
-
-async def test_no_hand_over_is_compiled(url: str, connection: asyncpg.Connection) -> None:
-    await connection.execute("alter database " + await connection.fetchval("select current_database()") + " set jit = on")
-    async with await open_pool(url, size=1, application_name="test", preparing=Preparing()) as pool:
-        assert await pool.fetchval("show jit") == "off"

@@ -13,7 +13,7 @@ for update
 
 -- name: set_note
 -- $5: also if there is a note.
-insert into {group_note} as existing (by, group_id, note, noted_by)
+insert into {group_note} (by, group_id, note, noted_by)
 values ($1, $2, $3, $4)
 on conflict (by, group_id) do update
 set note = excluded.note, noted_by = excluded.noted_by, noted_at = clock_timestamp()
