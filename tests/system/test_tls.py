@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -13,6 +14,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, MessageRelay, Publisher, Worker, ensure_outbox_schema_sync
+from outbox.admin import Role
+from outbox.admin.principals import new_token
 from outbox.errors import BrokerUnavailableError, ConfigurationError
 from outbox.ports import Confirmed, Unroutable
 from outbox.postgres.pool import connect_to
@@ -24,12 +27,13 @@ from outbox.transports.redis import RedisTransport
 from tests.contract.harness import Recorder
 from tests.contract.support import message
 from tests.servers.certificates import Certificates
-from tests.servers.nats import running_nats
+from tests.servers.nats import Nats, running_nats
 from tests.servers.pgbouncer import pooled
 from tests.servers.rabbitmq import OwnRabbitMQ
-from tests.servers.redis import DURABLE, running_redis
+from tests.servers.redis import DURABLE, Redis, running_redis
 from tests.support import eventually
 from tests.support.processes import free_port
+from tests.support.processes import running as run_process
 from tests.worker.support import running
 
 TIMEOUT = timedelta(seconds=30)
@@ -47,9 +51,9 @@ def certificates(servers_folder: Path) -> Certificates:
 class Stream:
     """A server of streams that takes clients over TLS only, and the transport that sends to it."""
 
+    server: Nats | Redis
     transport: type[NatsTransport | RedisTransport]
     url: str
-    restart: Callable[[], None]
 
 
 @contextmanager
@@ -57,13 +61,8 @@ def nats(folder: Path, certificates: Certificates) -> Iterator[Stream]:
     """NATS, which asks each client for a certificate."""
     files = f'cert_file: "{certificates.server}", key_file: "{certificates.server_key}", ca_file: "{certificates.authority}"'
     with running_nats(folder, f"tls {{ {files}, verify: true }}") as server:
-
-        def restart() -> None:
-            server.kill()
-            server.start()
-
         options = certificates.options("tls_ca", "tls_cert", "tls_key")
-        yield Stream(NatsTransport, f"{server.url.replace('nats://', 'natss://')}?{options}", restart)
+        yield Stream(server, NatsTransport, f"{server.url.replace('nats://', 'natss://')}?{options}")
 
 
 @contextmanager
@@ -78,13 +77,8 @@ def redis(folder: Path, certificates: Certificates) -> Iterator[Stream]:
         "tls-key-file": str(certificates.server_key),
     }
     with running_redis(folder, settings) as server:
-
-        def restart() -> None:
-            server.kill()
-            server.start()
-
         options = certificates.options("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-        yield Stream(RedisTransport, f"rediss://127.0.0.1:{port}/0?create=true&{options}", restart)
+        yield Stream(server, RedisTransport, f"rediss://127.0.0.1:{port}/0?create=true&{options}")
 
 
 @pytest.mark.pooler
@@ -105,9 +99,13 @@ async def test_an_event_goes_through_postgresql_and_rabbitmq_over_tls(
             async with connect_to(url, application_name="tests")() as connection, connection.transaction():
                 await Publisher().publish(connection, "person.met", "Ada")
             await eventually(lambda: handled == ["Hello, Ada"])
-            # The management API learns of a connection some time after it begins.
-            connections = await eventually(own_rabbitmq.admin.connections)
-    assert all(each["ssl"] for each in connections)
+
+            async def connections_of_both() -> Any:
+                # The management API learns of a connection some time after it begins.
+                found = await own_rabbitmq.admin.connections()
+                return len(found) > 1 and found
+
+            assert all(each["ssl"] for each in await eventually(connections_of_both))
 
 
 @pytest.mark.parametrize("server", [pytest.param(nats, marks=pytest.mark.nats), pytest.param(redis, marks=pytest.mark.redis)])
@@ -119,7 +117,8 @@ async def test_a_connection_uses_the_certificates_that_its_files_contain_when_it
         try:
             await transport.open()
             certificates.renew()
-            stream.restart()
+            stream.server.kill()
+            stream.server.start()
 
             async def reconnected() -> bool:
                 try:
@@ -178,3 +177,22 @@ async def test_postgresql_is_unavailable_with_a_file_that_cannot_be_read(name: s
     broker = PostgresBroker(missing, table=TableName.parse("outbox_table"), exchange_name="shop", observer=Recorder())
     with pytest.raises(BrokerUnavailableError, match=rf"{name} names /nope.pem, which cannot be read: No such file"):
         await broker.open()
+
+
+def test_commands_trust_a_service_by_the_authorities_of_the_environment(
+    database_url: str, certificates: Certificates, tmp_path: Path
+) -> None:
+    ensure_outbox_schema_sync(database_url)
+    token, entry = new_token("ada", Role.VIEWER)
+    port = free_port()
+    tls = ("--ssl-certfile", str(certificates.server), "--ssl-keyfile", str(certificates.server_key))
+    serving = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_ADMIN_TOKENS": str(entry), "OUTBOX_RUN": "api"}
+    with run_process(["-m", "uvicorn", "app:main", "--port", str(port), *tls], tmp_path, serving) as service:
+        service.says("Uvicorn running on https://")
+        backlog = ["-m", "outbox.cli", "backlog", "--url", f"https://127.0.0.1:{port}/outbox"]
+        trusting = {"OUTBOX_TOKEN": token, "SSL_CERT_FILE": str(certificates.authority)}
+        with run_process(backlog, tmp_path, trusting, name="trusting") as command:
+            assert command.wait() == 0, command.output
+        with run_process(backlog, tmp_path, {"OUTBOX_TOKEN": token}, name="not-trusting") as command:
+            assert command.wait() != 0
+            assert "CERTIFICATE_VERIFY_FAILED" in command.output
