@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
 from outbox.core.arguments import at_least_one
+from outbox.core.codec import VERSION_HEADER, event_version
 from outbox.core.message import OutboxMessage, PublishOptions
 from outbox.core.outcome import qualified_name
 from outbox.errors import ConfigurationError, EncodingError, MalformedMessageError, UnsupportedVersionError
@@ -29,9 +30,6 @@ __all__ = ["VERSION_HEADER", "Event", "Upcaster"]
 
 # Invariant: with a covariant model, a type checker would accept a body of any model, as their common base class.
 ModelT = TypeVar("ModelT", bound=BaseModel)
-
-VERSION_HEADER = "event-version"
-"""The header of a message that holds the version of its body, a number from 1."""
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes the JSON object of one version, which it may change, and returns that of the next version."""
@@ -88,6 +86,11 @@ class Event(Generic[ModelT]):
 
         return register
 
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The versions that a consumer reads, for the admin API."""
+        return {"version": self.version, "oldest": self.oldest, "default_version": self.default_version}
+
     def check(self) -> None:
         """Raises `ConfigurationError` if an upcaster is missing. Called for each consumer when it is created."""
         missing = [version for version in range(self.oldest, self.version) if version not in self._upcasters]
@@ -120,7 +123,7 @@ class Event(Generic[ModelT]):
         Raises `ValueError` (pydantic's `ValidationError` and `MalformedMessageError` are such) if it cannot be read,
         `UnsupportedVersionError` if it is newer than this event, and the errors of upcasters.
         """
-        version = self._version_in(headers)
+        version = event_version(headers, default=self.default_version)
         if version == self.version:
             return self.model.model_validate_json(body)
         if version > self.version:
@@ -139,14 +142,3 @@ class Event(Generic[ModelT]):
             value = self._upcasters[step](value)
         # From JSON again, since a strict model accepts a date as text from JSON only.
         return self.model.model_validate_json(to_json(value))
-
-    def _version_in(self, headers: Mapping[str, Any]) -> int:
-        value = headers.get(VERSION_HEADER)
-        if value is None:
-            return self.default_version
-        # Other languages may send it as text.
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise MalformedMessageError(f"the header {VERSION_HEADER!r} must be a number from 1, not {value!r}")
-        return value

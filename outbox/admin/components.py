@@ -90,6 +90,7 @@ class EventVersions(BaseModel):
 
     version: int
     oldest: int
+    default_version: int = Field(default=1, description="The version of a message without the header `event-version`.")
 
 
 class ConsumerResponse(BaseModel):

@@ -4,6 +4,8 @@ Each change is one transaction with its audit entry.
 """
 
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path, Response
@@ -18,11 +20,11 @@ from outbox.admin.models import DestinationName, Instant, LongText, Model, Reque
 from outbox.admin.problems import Code, Problem, problem_responses
 from outbox.admin.repairs.once import IdempotencyKey, StoredResponse, idempotency_lock, to_response
 from outbox.admin.repairs.requests import EditRequest, PlainJson, read_edit, require_valid_body
-from outbox.core.codec import RESERVED_PREFIX, edited_content_type, edited_headers, encode_body
+from outbox.core.codec import RESERVED_PREFIX, decode_headers, edited_content_type, edited_headers, encode_body
 from outbox.core.destinations import DEFAULT
 from outbox.core.message import PublishOptions
 from outbox.dead_letters import Edit
-from outbox.errors import ConfigurationError, EncodingError, RefusedError
+from outbox.errors import ConfigurationError, EncodingError, MalformedMessageError, RefusedError
 from outbox.postgres.queries import query
 from outbox.postgres.relays import no_table
 from outbox.postgres.schema.objects import destination_table, outbox_names
@@ -96,9 +98,13 @@ async def edit_message(
             found = await MessageListing(admin.table).one(connection, id_)
         if found is None:
             raise _not_found(id_)
-        if wanted is not None and edit.has_body and not edit.force:
+        if wanted is not None and not edit.force:
             await require_valid_body(
-                context, wanted, queue=found["target_queue"], routing_key=edit.routing_key or found["routing_key"]
+                context,
+                wanted,
+                queue=found["target_queue"],
+                routing_key=edit.routing_key or found["routing_key"],
+                headers=_headers_of(found),
             )
         # Before the transaction, because a large body is stored elsewhere. The version shows if the message has changed since.
         new = await _new_body(admin, found, wanted, edit) if wanted is not None and edit.has_body else None
@@ -166,10 +172,16 @@ def _apply_edit(
     except EncodingError as error:
         raise Problem(Code.INVALID_EDIT, str(error)) from None
     if edit.headers is not None:
-        current = json.loads(row["headers"] or "{}")
-        reserved = {name: value for name, value in current.items() if name.lower().startswith(RESERVED_PREFIX)}
+        reserved = {name: value for name, value in _headers_of(row).items() if name.lower().startswith(RESERVED_PREFIX)}
         headers = json.dumps({**json.loads(headers or "{}"), **reserved}) if headers or reserved else None
     return body, content_type, headers
+
+
+def _headers_of(row: Any) -> Mapping[str, Any]:
+    """Returns the headers before the edit; none if another program wrote what is no JSON object."""
+    with suppress(MalformedMessageError):
+        return decode_headers(row["headers"], source="headers")
+    return {}
 
 
 def _not_found(id_: int) -> Problem:
@@ -243,7 +255,7 @@ async def publish(request: PublishRequest, context: Operator, key: IdempotencyKe
     """
     payload = read_edit(EditRequest(version=1, body=request.body, encoding=request.encoding, headers=request.headers))
     if not request.force:
-        await require_valid_body(context, payload, queue=None, routing_key=request.routing_key)
+        await require_valid_body(context, payload, queue=None, routing_key=request.routing_key, headers={})
     bodies = context.admin.bodies
     publisher = Publisher(
         table_name=str(context.admin.table), encryption=bodies.encryption_of_new, large_bodies=bodies.large_bodies

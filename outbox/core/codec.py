@@ -32,6 +32,8 @@ ENCRYPTION = "x-encryption"
 """An application header, so that it stays with its body: how `outbox.encryption` encrypted the body."""
 BODY_STORE = "x-body-store"
 """An application header, for the same reason: where `outbox.large_bodies` stored the body. The message's own is empty then."""
+VERSION_HEADER = "event-version"
+"""An application header: the version of a typed event's body, a number from 1. Publishers in other languages set it, too."""
 TRACEPARENT = "traceparent"
 """An application header: the trace that the message belongs to, as https://www.w3.org/TR/trace-context/ defines it."""
 
@@ -100,6 +102,19 @@ def decode_stored(header: object) -> Stored | None:
     """Parses a value of the header `x-body-store`. Returns None if it is not of a form that this release knows."""
     found = _STORED.fullmatch(header) if isinstance(header, str) else None
     return None if found is None else Stored(found["key"], int(found["size"]), found["sha256"])
+
+
+def event_version(headers: Mapping[str, Any], *, default: int = 1) -> int:
+    """Returns the version of a typed event's body; `default` without the header. Raises `MalformedMessageError`."""
+    value = headers.get(VERSION_HEADER)
+    if value is None:
+        return default
+    # Other languages may send it as text.
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise MalformedMessageError(f"the header {VERSION_HEADER!r} must be a number from 1, not {value!r}")
+    return value
 
 
 def edited_content_type(before: str | None, kind: str) -> str:

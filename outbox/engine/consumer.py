@@ -355,7 +355,7 @@ def describe_consumers(
                 "inbox": consumer.inbox,
                 "batch": consumer.batch,
                 **({} if schema is None else {"body": schema}),
-                **({} if event is None else {"event": {"version": event.version, "oldest": event.oldest}}),
+                **({} if event is None else {"event": event.versions}),
             }
         )
     return descriptions

@@ -3,7 +3,7 @@
 import base64
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -37,10 +37,18 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 
 async def consume(
-    pool: Pool, schema: object, *, worker: str = "w1", queue: str = QUEUE, binding_key: str = "", alive: bool = True
+    pool: Pool,
+    schema: object,
+    *,
+    worker: str = "w1",
+    queue: str = QUEUE,
+    binding_key: str = "",
+    alive: bool = True,
+    event: Mapping[str, int] | None = None,
 ) -> None:
-    """A worker with a consumer of `queue` that takes bodies of that schema."""
+    """A worker with a consumer of `queue` that takes bodies of that schema, and of an event of those versions."""
     consumer = {"queue": queue, "binding_key": binding_key} | ({} if schema is None else {"body": schema})
+    consumer |= {} if event is None else {"event": event}
     await pool.execute(
         "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers, seen_at) "
         "values ($1, 'worker', $1, 'here', 1, '1', '10 seconds', $2::jsonb, now() - make_interval(days => $3))",
@@ -184,6 +192,61 @@ async def test_a_body_must_match_a_consumer_of_every_bound_queue(pool: Pool, ope
     parked = await park(pool)
     assert problem(await edited(operator, parked, body={"id": "seven"})) == (422, "invalid_edit")
     assert outcomes(await edited(operator, id_, body={"id": 7}, **by_key)) == {id_: "requeued"}
+
+
+V2 = {"version": 2, "oldest": 1}
+
+
+@pytest.mark.parametrize(
+    ("headers", "edit", "found"),
+    [
+        pytest.param('{"event-version": 1}', {"body": {"id": 7}}, "version 1", id="an older message"),
+        pytest.param('{"event-version": 2}', {"body": {"id": 7}, "headers": {"a": 1}}, "no version", id="the header is lost"),
+        pytest.param('{"event-version": 2}', {"headers": {"a": 1}}, "no version", id="the header is lost, with the old body"),
+        pytest.param(None, {"body": {"id": 7}, "headers": {"event-version": 3}}, "version 3", id="a version unknown so far"),
+        pytest.param(None, {"body": {"id": 7}}, "no version", id="no version"),
+        pytest.param(None, {"headers": {"event-version": "new"}}, "version new", id="a version that is none"),
+    ],
+)
+async def test_an_edit_that_consumers_would_read_as_another_version_is_rejected(
+    pool: Pool, operator: httpx.AsyncClient, headers: str | None, edit: dict[str, Any], found: str
+) -> None:
+    [id_] = await bury(pool, headers=headers)
+    await consume(pool, ORDER, event=V2)
+    answer = await edited(operator, id_, **edit)
+    assert problem(answer) == (422, "invalid_edit")
+    mismatch = f"consumers of {QUEUE} read version 2 of the event, but the message has {found}"
+    assert answer.json()["detail"].startswith(mismatch)
+    assert answer.json()["errors"] == [{"field": "headers.event-version", "message": mismatch}]
+    assert await statuses(pool) == ["open"]
+    assert outcomes(await edited(operator, id_, **edit, force=True)) == {id_: "requeued"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "edit", "event"),
+    [
+        pytest.param('{"event-version": "2"}', {"body": {"id": 7}}, V2, id="of the version, as text"),
+        pytest.param('{"event-version": 1}', {"body": {"id": 7}, "headers": {"event-version": 2}}, V2, id="the edit raises it"),
+        pytest.param('{"event-version": 1}', {"headers": {"event-version": 2}}, V2, id="only the version was wrong"),
+        pytest.param('{"event-version": 1}', {"headers": {"event-version": 1, "a": 2}}, V2, id="other headers"),
+        pytest.param(None, {"body": {"id": 7}}, {**V2, "default_version": 2}, id="without a version, it is that one"),
+    ],
+)
+async def test_an_edit_of_the_version_that_consumers_read_is_sent(
+    pool: Pool, operator: httpx.AsyncClient, headers: str | None, edit: dict[str, Any], event: Mapping[str, int]
+) -> None:
+    [id_] = await bury(pool, headers=headers)
+    await consume(pool, ORDER, event=event)
+    assert outcomes(await edited(operator, id_, **edit)) == {id_: "requeued"}
+
+
+async def test_the_schema_of_the_messages_own_version_decides(pool: Pool, operator: httpx.AsyncClient) -> None:
+    """During a deploy, workers of two releases read the queue."""
+    [id_] = await bury(pool, headers='{"event-version": 1}')
+    await consume(pool, {"type": "string"}, worker="new", event=V2)
+    await consume(pool, ORDER, worker="old", event={"version": 1, "oldest": 1})
+    assert problem(await edited(operator, id_, body="text")) == (422, "invalid_edit")
+    assert outcomes(await edited(operator, id_, body={"id": 7})) == {id_: "requeued"}
 
 
 async def test_bindings_that_workers_report_are_used_if_the_broker_reports_none(database: str, pool: Pool) -> None:

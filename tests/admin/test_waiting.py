@@ -19,6 +19,7 @@ from outbox import Consumer, MessageRelay, Publisher, Worker
 from outbox.admin import Admin, Role, queues, topology
 from outbox.admin.verdict import routes as verdict
 from outbox.cli import main as cli
+from outbox.contracts import Event
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.queries import BellName
 from tests.admin.rows import BODY, deliver, insert, insert_each
@@ -364,6 +365,46 @@ async def test_an_edited_body_must_match_the_schema_of_its_consumers(
         refused = await operator.post("/messages", json=wrong)
         assert (refused.status_code, refused.json()["code"]) == (422, "invalid_edit")
         assert (await operator.post("/messages", json={**wrong, "force": True})).status_code == 201
+
+
+async def test_an_edit_must_have_the_version_of_the_event_that_its_consumers_read(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection, database: str
+) -> None:
+    event = Event("order.placed", Order, version=2)
+    event.upcast(from_=1)(lambda body: {**body, "order": 0})
+    id_ = await insert(connection, send_after="1 hour")
+    version = (await operator.get(f"/messages/{id_}")).json()["version"]
+    consumer = Consumer("order.placed", ignore, queue="orders", event=event)
+    async with running(Worker(broker=database, db_engine_url=database, consumers=[consumer], enable_metrics=False)):
+
+        async def reported() -> Any:
+            bound = await connection.fetchval("select count(*) from outbox_subscription")
+            return bound and [each for each in (await operator.get("/components")).json()["items"] if each["consumers"]]
+
+        [worker] = await eventually(reported)
+        assert worker["consumers"][0]["event"] == {"version": 2, "oldest": 1, "default_version": 1}
+        edit: dict[str, Any] = {"version": version, "routing_key": "order.placed", "body": {"order": 8}}
+        refused = await operator.patch(f"/messages/{id_}", json=edit)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_edit")
+        assert "has no version" in refused.json()["detail"]
+        written = await operator.patch(f"/messages/{id_}", json={**edit, "headers": {"event-version": 2}})
+        assert written.status_code == 200, written.text
+        wanted = {"routing_key": "order.placed", "body": {"order": 8}}
+        refused = await operator.post("/messages", json=wanted)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_edit")
+        assert (await operator.post("/messages", json={**wanted, "headers": {"event-version": "2"}})).status_code == 201
+
+
+@pytest.mark.parametrize("headers", ["null", "[1]", '"text"'])
+async def test_headers_that_are_no_object_are_replaced(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection, headers: str
+) -> None:
+    id_ = await insert(connection, send_after="1 hour")
+    await connection.execute("update outbox_table set headers = $1", headers)
+    version = (await operator.get(f"/messages/{id_}")).json()["version"]
+    answer = await operator.patch(f"/messages/{id_}", json={"version": version, "headers": {"b": 2}})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["headers"] == {"b": 2}
 
 
 # --- queues of the database ------------------------------------------------------------------------------------------------

@@ -3356,6 +3356,12 @@ export interface components {
          * @description The versions of a typed event that a consumer accepts.
          */
         EventVersions: {
+            /**
+             * Default Version
+             * @description The version of a message without the header `event-version`.
+             * @default 1
+             */
+            default_version: number;
             /** Oldest */
             oldest: number;
             /** Version */

@@ -23,7 +23,7 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.dlq.models import DeadLetterFilters
 from outbox.admin.models import Instant, LongText, Model, Moment, Request, Seconds, Text
 from outbox.admin.problems import Code, Problem
-from outbox.core.codec import RESERVED_PREFIX
+from outbox.core.codec import RESERVED_PREFIX, VERSION_HEADER, event_version
 from outbox.core.topics import matches
 from outbox.dead_letters import (
     CANARY_WAIT,
@@ -38,7 +38,7 @@ from outbox.dead_letters import (
     ToQueue,
 )
 from outbox.dead_letters.actions import LATEST_START, Options
-from outbox.errors import BrokerUnavailableError
+from outbox.errors import BrokerUnavailableError, MalformedMessageError
 from outbox.reporting.components import ComponentStatus, components
 from outbox.runtime.brokers import stored_label
 
@@ -456,7 +456,7 @@ async def prepare_edit(context: RequestContext, request: RequeueRequest) -> Edit
     """Validates the edit of a request, and converts it to the library's type. Returns None if there is no edit.
 
     Raises `header_locked`; `version_conflict` if the dead letter has another version; and `invalid_edit` if the body does not
-    match its encoding, or a consumer at its destination would reject it.
+    match its encoding, or a consumer at its destination would reject or upcast it.
     """
     if request.edit is None or request.selector.ids is None:
         return None
@@ -466,14 +466,16 @@ async def prepare_edit(context: RequestContext, request: RequeueRequest) -> Edit
     if detail is None or detail.letter.status is not DeadLetterStatus.OPEN:
         return edit
     require_version(detail.letter, edit)
-    if request.edit.has_body and not request.force:
+    if not request.force:
         letter, queue = detail.letter, detail.letter.queue or None
         match request.library_destination():
             case ToQueue(destination_queue):
                 queue = destination_queue
             case destination if destination == ORIGINAL_ROUTING:
                 queue = None
-        await require_valid_body(context, edit, queue=queue, routing_key=letter.routing_key, failed_in=letter.queue)
+        await require_valid_body(
+            context, edit, queue=queue, routing_key=letter.routing_key, headers=detail.headers, failed_in=letter.queue
+        )
     return edit
 
 
@@ -511,18 +513,31 @@ def read_edit(request: EditRequest) -> Edit:
 
 
 async def require_valid_body(
-    context: RequestContext, edit: Edit, *, queue: str | None, routing_key: str, failed_in: str = ""
+    context: RequestContext,
+    edit: Edit,
+    *,
+    queue: str | None,
+    routing_key: str,
+    headers: Mapping[str, Any],
+    failed_in: str = "",
 ) -> None:
-    """Raises `invalid_edit` if all consumers of a destination queue would reject the body.
+    """Raises `invalid_edit` if all consumers of a destination queue would reject the new body, or read it as another version.
 
     The destination is `queue`, or all queues that the routing key matches; the message already reached the queue `failed_in`.
+    `headers` are those before the edit.
     """
+    after = headers if edit.headers is None else edit.headers
+    if edit.body is None and headers.get(VERSION_HEADER) == after.get(VERSION_HEADER):
+        return
     async with context.admin.reading("reading consumers' schemas", for_change=True) as connection:
         known = await components(connection, schema=context.admin.table.schema)
     consumers = [consumer for each in known if each.condition in _RUNNING for consumer in each.consumers]
     queues = [queue] if queue is not None else await _bound_queues(context, routing_key, failed_in, consumers)
     for name in queues:
-        schemas: list[Any] = [consumer.get("body") for consumer in consumers if consumer.get("queue") == name]
+        readers = _readers([consumer for consumer in consumers if consumer.get("queue") == name], after)
+        schemas: list[Any] = [consumer.get("body") for consumer in readers]
+        if edit.body is None:
+            continue
         # Any running consumer of the queue may get the message, and one without a schema accepts every body.
         if not schemas or not all(isinstance(schema, dict) for schema in schemas):
             continue
@@ -537,6 +552,34 @@ async def require_valid_body(
         violations = [await find_violations(schema, body) for schema in distinct.values()]
         if all(violations):
             raise _invalid_body(name, min((each for each in violations if each), key=len))
+
+
+def _readers(consumers: Sequence[Mapping[str, Any]], headers: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Returns the consumers of a queue that read a body with these headers as it is.
+
+    Those of a typed event read the version of their event only: they upcast an older body, which their schema does not
+    describe, and refuse a newer one. Raises `invalid_edit` if no consumer is left.
+    """
+    readers: list[Mapping[str, Any]] = []
+    versions: set[int] = set()
+    for consumer in consumers:
+        event = consumer.get("event")
+        with suppress(MalformedMessageError):
+            if event is None or event_version(headers, default=event.get("default_version", 1)) == event["version"]:
+                readers.append(consumer)
+                continue
+        versions.add(event["version"])
+    if versions and not readers:
+        queue, given = consumers[0]["queue"], headers.get(VERSION_HEADER)
+        mismatch = f"consumers of {queue} read version {max(versions)} of the event, but the message has " + (
+            "no version" if given is None else f"version {given}"
+        )
+        raise Problem(
+            Code.INVALID_EDIT,
+            f"{mismatch}: write the body as that version and set the header {VERSION_HEADER}; set force to send it anyway",
+            errors=[{"field": f"headers.{VERSION_HEADER}", "message": mismatch}],
+        )
+    return readers
 
 
 async def _bound_queues(

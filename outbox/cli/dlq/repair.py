@@ -59,7 +59,11 @@ _common = options.combine(
     type=FUTURE_TIME,
     help="Start time, up to 30 days ahead: 2030-01-31T12:00Z, or 2h for two hours from now.",
 )
-@click.option("--force", is_flag=True, help="Include messages older than the deduplication window (may run twice).")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Include messages older than the deduplication window (may run twice), and an edit that consumers would reject.",
+)
 @setting("inbox_retention", type=RETENTION, default="30d", help="Deduplication window: how long inboxes remember messages.")
 @click.option("--body", type=click.File("rb"), help="For one dead letter: file with the new body; - reads standard input.")
 @click.option("--headers", type=click.File("r"), help="For one dead letter: file with the new headers, a JSON object.")
