@@ -37,7 +37,7 @@ def migrate(database_url: str | None, table_name: str, destinations: tuple[str, 
     if database_url is None:
         raise ConfigurationError("no database configured: set OUTBOX_DATABASE_URL, or give --database-url")
     asyncio.run(migrate_database(database_url, table_name, destinations))
-    echo(f"The table {table_name} and the other tables of Outbox are up to date.")
+    echo(f"The table {table_name} and the other tables of Outbox are ready for this release.")
 
 
 @click.command(cls=Command)

@@ -85,7 +85,7 @@ async def test_the_page_s_statements_remove_everything_of_a_destination(
 
 async def test_the_command_creates_and_prints_it(connection: asyncpg.Connection, database_url: str) -> None:
     answer = await _invoked("migrate", "--database-url", database_url, "--destination", "kafka", "--destination", "lake")
-    assert answer.startswith("The table outbox_table and the other tables of Outbox are up to date.")
+    assert answer.startswith("The table outbox_table and the other tables of Outbox are ready for this release.")
     found = await connection.fetch(
         "select inhrelid::regclass::text from pg_inherits where inhparent = 'outbox_table'::regclass order by 1"
     )

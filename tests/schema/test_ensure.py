@@ -390,12 +390,24 @@ async def test_a_server_that_is_stopped_meanwhile_is_not_a_refusal(connection: a
             await waiting
 
 
-async def test_a_schema_of_a_newer_release_is_not_changed(connection: asyncpg.Connection, database_url: str) -> None:
-    await ensure_outbox_schema_async(database_url)
+async def test_a_schema_of_a_newer_release_is_not_changed(
+    connection: asyncpg.Connection, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await ensure_outbox_schema_async(database_url, destinations=["kafka"])
     await connection.execute("update outbox_schema_version set version_num = '9999'")
     await connection.execute("alter table outbox_delivery drop column crashes")
-    await ensure_outbox_schema_async(database_url)
+    for table in ("outbox_table", "outbox_table_kafka"):
+        changed = "returns trigger language plpgsql as $$ begin return null; /* newer */ end $$"
+        await connection.execute(f"create or replace function {table}_ring() {changed}")
+    before = await catalog(connection)
+    await ensure_outbox_schema_async(database_url, destinations=["kafka"])
+    assert f"the schema has version 9999, and this release knows versions up to {HEAD}: nothing was changed" in caplog.text
+    ensure_outbox_schema_sync(database_url)
+    await ensure_outbox_table_async(database_url)
+    assert await catalog(connection) == before
     assert await connection.fetchval("select version_num from outbox_schema_version") == "9999"
+    with pytest.raises(SchemaError, match="create the table of lake with that"):
+        await ensure_outbox_schema_async(database_url, destinations=["lake"])
 
 
 async def test_two_recorded_versions_are_refused(connection: asyncpg.Connection, database_url: str) -> None:

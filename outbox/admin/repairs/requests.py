@@ -563,12 +563,13 @@ def _readers(consumers: Sequence[Mapping[str, Any]], headers: Mapping[str, Any])
     readers: list[Mapping[str, Any]] = []
     versions: set[int] = set()
     for consumer in consumers:
-        event = consumer.get("event")
-        with suppress(MalformedMessageError):
-            if event is None or event_version(headers, default=event.get("default_version", 1)) == event["version"]:
-                readers.append(consumer)
-                continue
+        if (event := consumer.get("event")) is None:
+            readers.append(consumer)
+            continue
         versions.add(event["version"])
+        with suppress(MalformedMessageError):
+            if event_version(headers, default=event.get("default_version", 1)) == event["version"]:
+                readers.append(consumer)
     if versions and not readers:
         queue, given = consumers[0]["queue"], headers.get(VERSION_HEADER)
         mismatch = f"consumers of {queue} read version {max(versions)} of the event, but the message has " + (

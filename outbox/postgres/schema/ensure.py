@@ -4,6 +4,7 @@ A plan is a generator that yields one statement at a time and is sent its rows. 
 async connections of all drivers run the same plan, in one transaction, or as part of one that is open already.
 """
 
+import logging
 import sys
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,26 +36,39 @@ from outbox.postgres.schema.versions import (
 Rows = Sequence[Sequence[Any]]
 Plan = Generator[str, Rows, None]
 
+logger = logging.getLogger("outbox")
+
 OLDEST_SERVER = 150000
 """PostgreSQL 15, as a `server_version_num`."""
 
 
 def ensure_table(table: TableName) -> Plan:
-    """Creates, repairs or upgrades one outbox table with its doorbell. Changes nothing if it is complete."""
+    """Creates, repairs or upgrades one outbox table with its doorbell.
+
+    Changes nothing if it is complete, or if its schema is of a newer release.
+    """
     yield from _require_new_server()
-    if (yield from _differences([outbox_differences(table)])):
+    if (yield from _newer_version(table.schema)) is None and (yield from _differences([outbox_differences(table)])):
         yield from _exclusively(lambda: _change_table(table))
 
 
 def ensure_schema(table: TableName, destinations: Sequence[str] = ()) -> Plan:
     """Creates, repairs or upgrades all tables: the outbox table and those next to it. Equals `alembic upgrade head`.
 
-    Also those of `destinations`, and of destinations that exist.
+    Also those of `destinations`, and of destinations that exist. A schema of a newer release stays as it is.
     """
     yield from _require_new_server()
-    if (yield from _is_incomplete(table)):
+    newer = yield from _newer_version(table.schema)
+    if newer is None and (yield from _is_incomplete(table)):
         yield from _exclusively(lambda: _change_schema(table))
     known = [name for (name,) in (yield destinations_of(table))]
+    if newer is not None:
+        logger.warning("the schema has version %s, and this release knows versions up to %s: nothing was changed", newer, HEAD)
+        if missing := sorted({*destinations} - {*known}):
+            raise SchemaError(
+                f"the schema has version {newer}, of a newer release: create the table of {', '.join(missing)} with that"
+            )
+        return
     for child in dict.fromkeys(destination_table(table, name) for name in (*known, *destinations)):
         if child != table and (yield from _differences([outbox_differences(child)])):
             yield from _exclusively(lambda child=child: _change_destination(table, child))  # type: ignore[misc]
@@ -62,7 +76,7 @@ def ensure_schema(table: TableName, destinations: Sequence[str] = ()) -> Plan:
 
 def _change_table(table: TableName) -> Plan:
     # Looked at again under the lock: another process may have made the changes while this one waited for it.
-    if not (yield from _differences([outbox_differences(table)])):
+    if (yield from _newer_version(table.schema)) is not None or not (yield from _differences([outbox_differences(table)])):
         return
     for version in VERSIONS:
         yield from _yield_each(version.outbox_table(table))
@@ -70,12 +84,13 @@ def _change_table(table: TableName) -> Plan:
 
 
 def _change_destination(table: TableName, child: TableName) -> Plan:
-    yield create_destination(table, child)
-    yield from _change_table(child)
+    if (yield from _newer_version(table.schema)) is None:
+        yield create_destination(table, child)
+        yield from _change_table(child)
 
 
 def _change_schema(table: TableName) -> Plan:
-    if not (yield from _is_incomplete(table)):
+    if (yield from _newer_version(table.schema)) is not None or not (yield from _is_incomplete(table)):
         return
     stamped = yield from stamped_version(table.schema)
     # If the version is the newest but something is missing, all versions run again: every statement may be repeated.
@@ -103,10 +118,14 @@ def _require_new_server() -> Plan:
         raise SchemaError(f"PostgreSQL 15 or newer is needed; this server is {name}")
 
 
+def _newer_version(schema: str | None) -> Generator[str, Rows, str | None]:
+    """Returns the version of a schema that a newer release has upgraded. Its functions must not become those of this one."""
+    stamped = yield from stamped_version(schema)
+    return None if is_known(stamped) else stamped
+
+
 def _is_incomplete(table: TableName) -> Generator[str, Rows, bool]:
     stamped = yield from stamped_version(table.schema)
-    if not is_known(stamped):
-        return False  # the schema of a newer release: this one must not change it
     return stamped != HEAD or bool((yield from _differences(_every_table(table))))
 
 
