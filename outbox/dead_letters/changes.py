@@ -262,8 +262,9 @@ class Changes:
             case _:
                 assert_never(request.action)
         rows: list[Any] = []
+        broker = (self._exchange_name,) if request.action is Action.REQUEUE else ()
         if ids.letters:
-            why = (request.reason, self._exchange_name) if request.action is Action.REQUEUE else ()
+            why = (request.reason, *broker) if request.action is Action.REQUEUE else ()
             by_destination: dict[str, list[int]] = {}
             for id_ in ids.letters:
                 by_destination.setdefault(destinations.get(id_, DEFAULT), []).append(id_)
@@ -277,7 +278,7 @@ class Changes:
                 rows += await connection.fetch(sql[f"{request.action}_letters"], letters, *arguments, *why, timeout=TIMEOUT)
         if ids.parked:
             statement = self._sql[f"{request.action}_parked"]
-            rows += await connection.fetch(statement, ids.parked, *arguments, timeout=TIMEOUT)
+            rows += await connection.fetch(statement, ids.parked, *arguments, *broker, timeout=TIMEOUT)
         return rows
 
 
@@ -559,7 +560,8 @@ class Planner:
                 )
                 missing = {queue: count for queue, count in missing.items() if queue not in {row["queue"] for row in stored}}
             silent = await connection.fetch(self._sql["silent_workers"], sorted(wanted), timeout=TIMEOUT)
-        warnings += [f"{count:,} will be refused: the queue {queue} does not exist" for queue, count in missing.items()]
+        where = " in PostgreSQL" if self._exchange_name is None else ""
+        warnings += [f"{count:,} will be refused: the queue {queue} does not exist{where}" for queue, count in missing.items()]
         return warnings + [
             f"the results of {wanted[row['queue']]:,} will be unknown: {row['worker']}, a worker of {row['queue']}, "
             "writes no history and has no inbox there, so a canary would stop"

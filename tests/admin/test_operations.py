@@ -99,7 +99,7 @@ async def test_failed_items_are_listed_first(database: str, pool: Pool, operator
     assert (await listed(operator, path, limit=2, cursor=page["previous"]))[0] == expected[:2]
     refused, page = await listed(operator, path, outcome="refused", total=True)
     assert (refused, page["total"]) == (gone, {"value": 2, "relation": "eq"})
-    assert page["items"][0]["reason"] == "the queue gone does not exist"
+    assert page["items"][0]["reason"] == "the queue gone does not exist in PostgreSQL"
     assert (await listed(operator, path, outcome="purged"))[0] == []
     answer = await operator.get(path, params={"outcome": "refused", "cursor": cursors[1]})
     assert problem(answer) == (400, "cursor_mismatch")

@@ -274,7 +274,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -
     assert printed[-3:] == [
         "warning  2 will be refused: they are older than the deduplication window (use force to requeue them)",
         "warning  3 share an ordering key with waiting messages, and will be sent after those",
-        "warning  1 will be refused: the queue gone does not exist",
+        "warning  1 will be refused: the queue gone does not exist in PostgreSQL",
     ]
     assert json.loads(dlq("requeue", "--all", "--dry-run", "--json").output)["count"] == 4
     assert on(statuses) == ["open"] * 4
@@ -381,7 +381,7 @@ def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
         "Operation 2 is finished: 1 refused.",
         "`outbox dlq operations 2` shows the reasons.",
     ]
-    assert "4   refused  -       the queue gone does not exist" in dlq("operations", "2").output
+    assert "4   refused  -       the queue gone does not exist in PostgreSQL" in dlq("operations", "2").output
 
 
 def test_ctrl_c_leaves_an_operation_running_and_another_command_continues_it(url: str, on: Any, tmp_path: Path) -> None:

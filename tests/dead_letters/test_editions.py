@@ -90,7 +90,7 @@ async def test_an_edit_whose_requeue_is_refused_is_rolled_back(pool: Pool, dead_
     parked = await park(pool, target_queue="gone")
     for id_ in (gone, parked):
         answer = at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED)))
-        assert answer == {id_: (REFUSED, "the queue gone does not exist")}
+        assert answer == {id_: (REFUSED, "the queue gone does not exist in PostgreSQL")}
     [letter], [row] = await letters(pool), await outbox(pool)
     assert (letter["version"], letter["body"], row["body"]) == (1, b'{"id": 7}', b"{}")
     assert await pool.fetchval("select count(*) from outbox_dead_letter_edition") == 0

@@ -84,13 +84,15 @@ async def test_a_requeue_goes_by_routing_key_or_to_another_queue_on_request(pool
     await dead_letters.requeue(first, destination=ORIGINAL_ROUTING)
     await dead_letters.requeue(second, destination=ToQueue("elsewhere"))
     answer = await dead_letters.requeue(third, destination=ToQueue("nowhere"))
-    assert at_once(answer) == {third: (REFUSED, "the queue nowhere does not exist")}
+    assert at_once(answer) == {third: (REFUSED, "the queue nowhere does not exist in PostgreSQL")}
     assert [row["target_queue"] for row in await outbox(pool)] == [None, "elsewhere"]
 
 
 async def test_a_letter_whose_queue_is_gone_is_refused_and_stays(pool: Pool, dead_letters: DeadLetters) -> None:
     [id_] = await bury(pool, queue="gone", subscribed=False)
-    assert at_once(await dead_letters.requeue(id_, force=True)) == {id_: (REFUSED, "the queue gone does not exist")}
+    assert at_once(await dead_letters.requeue(id_, force=True)) == {
+        id_: (REFUSED, "the queue gone does not exist in PostgreSQL")
+    }
     assert await statuses(pool) == ["open"]
     assert at_once(await dead_letters.requeue(id_, destination=ORIGINAL_ROUTING)) == {id_: DONE}
 

@@ -98,7 +98,10 @@ judged as materialized (
             when status <> 'open' then array['skipped', 'already ' || status]
             when busy_with is not null then array['skipped', 'in operation ' || busy_with]
             when destination is not null and destination <> all($5::text[]) and stored is null
-                then array['refused', 'the queue ' || destination || ' does not exist']
+                then array[
+                    'refused',
+                    'the queue ' || destination || ' does not exist' || case when $10::text is null then ' in PostgreSQL' else '' end
+                ]
             when created_at < now() - $6::interval then array['refused', '{too_old}']
             else array['done', '']
         end as verdict
@@ -157,8 +160,8 @@ select id::text as id, verdict[1] as outcome, verdict[2] as reason, requeue_coun
 from judged
 
 -- name: requeue_parked
--- In place, so that it keeps its position in its ordering key. The parameters are the same, without the last. `rival`: a newer row with the
--- same dedup key that is pending, or is requeued in the same statement. An older pending one is dropped when it is claimed.
+-- In place, so that it keeps its position in its ordering key. The parameters are the same, but $9 is the exchange. `rival`: a newer row
+-- with the same dedup key that is pending, or is requeued in the same statement. An older pending one is dropped when it is claimed.
 with wanted as materialized (
     select parked.id, routing_key, created_at, requeue_count, sent_at, failed_at,
         coalesce(
@@ -201,7 +204,10 @@ judged as materialized (
             when busy_with is not null then array['skipped', 'in operation ' || busy_with]
             when rival is not null then array['refused', 'outbox-' || rival || ' has its dedup key and stands for it: discard this one']
             when destination is not null and destination <> all($5::text[])
-                then array['refused', 'the queue ' || destination || ' does not exist']
+                then array[
+                    'refused',
+                    'the queue ' || destination || ' does not exist' || case when $9::text is null then ' in PostgreSQL' else '' end
+                ]
             when created_at < now() - $6::interval then array['refused', '{too_old}']
             else array['done', '']
         end as verdict
