@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -374,7 +374,8 @@ class MessageRelay:
                 companions = await stack.enter_async_context(asyncio.TaskGroup())
                 duties = [companions.create_task(doorbell.run()), companions.create_task(renew())]
                 gate = OPEN if reporter is None else reporter.gate()
-                await Relay(rounds, store, doorbell, observer, self._settings, gate).run(stopping)
+                settings = replace(self._settings, destination=destination)
+                await Relay(rounds, store, doorbell, observer, settings, gate).run(stopping)
                 for duty in duties:
                     duty.cancel()
 

@@ -15,7 +15,7 @@ from outbox.core.byte_limits import MAX_BATCH_BYTES, MAX_BODY_BYTES
 from outbox.core.clock import HybridClock, as_clock
 from outbox.core.duration import as_delays
 from outbox.core.outcome import Failure, Redact
-from outbox.core.urls import ServerKind, postgres_url, server_kind
+from outbox.core.urls import ServerKind, postgres_url, server_address, server_kind
 from outbox.engine.consumer import Consumer, describe_consumers
 from outbox.engine.index_keys import IndexKeys
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, never_closed, run_until_stopped, wait_until_available
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from outbox.masking import Masking
     from outbox.ports import Broker, Source, UnitsOfWork
     from outbox.postgres.pool import Pool
+
+_log = logging.getLogger("outbox")
 
 PREFETCH_LIMIT = 65_535
 """The limit of AMQP."""
@@ -223,7 +225,7 @@ class Worker:
 
         if not self._consumers:
             # No error: a service may choose its consumers when it starts.
-            logging.getLogger("outbox").warning("the worker has no consumers, and handles nothing: give it Worker(consumers=…)")
+            _log.warning("the worker has no consumers, and handles nothing: give it Worker(consumers=…)")
         meters = open_meters(enabled=self._enable_otel_metrics, source=self._broker)
         observer = build_observer(enable_metrics=self._enable_metrics, meters=meters, masking=self._masking)
         async with AsyncExitStack() as stack:
@@ -247,6 +249,8 @@ class Worker:
                 exchange_name=self._settings.exchange_name,
                 propagation=self._propagation,
             )
+            if isinstance(self._broker, str):
+                _log.info("worker started: messages come from %s", server_address(self._broker))
             broker = open_broker(
                 self._broker,
                 exchange_name=self._settings.exchange_name,

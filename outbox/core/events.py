@@ -113,10 +113,11 @@ class BacklogMeasured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayStarted:
-    """A relay has started."""
+    """A relay has started. `destination` describes the broker and the exchange that it sends to."""
 
     exchange_name: str
     table: str
+    destination: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

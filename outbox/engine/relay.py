@@ -52,6 +52,8 @@ class RelaySettings:
     longest_nap: timedelta
     poll_interval: timedelta
     retention: timedelta | None
+    destination: str = ""
+    """Where it sends, in words."""
 
 
 class Relay:
@@ -90,7 +92,10 @@ class Relay:
         duties = [self._run_every(LOOK_EVERY, self._look_after)]
         if self._settings.retention is not None:
             duties.append(self._run_every(CLEAN_UP_EVERY, self._clean_up))
-        self._observer.notify(RelayStarted(exchange_name=self._settings.exchange_name, table=self._settings.table))
+        settings = self._settings
+        self._observer.notify(
+            RelayStarted(exchange_name=settings.exchange_name, table=settings.table, destination=settings.destination)
+        )
         # Two groups: lanes end by themselves, after their last rounds; companions run for ever, and are cancelled once no lane
         # needs them. An error in either group ends both.
         async with asyncio.TaskGroup() as companions:

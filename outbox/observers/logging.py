@@ -228,7 +228,12 @@ def _part(event: Paused | Resumed) -> str:
 _LINES: Mapping[type, _Line] = dict(
     (
         # --- relay
-        _line(RelayStarted, logging.INFO, "relay started: %s to exchange %s", lambda e: (e.table, e.exchange_name)),
+        _line(
+            RelayStarted,
+            logging.INFO,
+            "relay started: %s to %s",
+            lambda e: (e.table, e.destination or f"exchange {e.exchange_name}"),
+        ),
         _line(RelayStopped, logging.INFO, "relay stopped: %s to exchange %s", lambda e: (e.table, e.exchange_name)),
         _line(
             RouteStalled,

@@ -114,7 +114,7 @@ EVENTS: list[Event] = [
     RoundFinished(exchange_name="orders", taken=50, duration=timedelta(seconds=0.02)),
     BacklogMeasured(exchange_name="orders", unsent=7, oldest_due=MINUTE),
     BacklogMeasured(exchange_name="orders", unsent=0, oldest_due=None),
-    RelayStarted(exchange_name="orders", table="outbox_table"),
+    RelayStarted(exchange_name="orders", table="outbox_table", destination="RabbitMQ at here:5672, exchange orders"),
     RelayStopped(exchange_name="orders", table="outbox_table"),
     RouteStalled(
         exchange_name="orders", routing_key="order.placed", queue=None, failure=Failure("stalled", "amqp://ada:geheim@rabbit/")

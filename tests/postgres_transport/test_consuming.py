@@ -725,3 +725,36 @@ async def test_a_row_of_another_program_with_headers_that_are_no_object_harms_no
         found = [await letters.get(str(row["id"])) for row in await pool.fetch("select id from outbox_dead_letter")]
     assert {letter.letter.cause for letter in found if letter} == {"undecodable"}
     assert sorted(letter.body for letter in found if letter) == [b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize(
+    ("destinations", "warned"),
+    [
+        (["RabbitMQ at here:5672, virtual host /, exchange outbox"], True),
+        (["RabbitMQ at here:5672, virtual host /, exchange outbox", "PostgreSQL at here:5432, database a, exchange b"], False),
+        ([], False),
+    ],
+)
+async def test_a_worker_beside_relays_to_another_broker_says_so(
+    broker: PostgresBroker, pool: Pool, caplog: pytest.LogCaptureFixture, destinations: list[str], warned: bool
+) -> None:
+    for destination in destinations:
+        await pool.execute(
+            "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
+            "values (gen_random_uuid(), 'outbox_table'::regclass::oid, $1, 'relay-1', now() + interval '1 minute')",
+            destination,
+        )
+    async with taking(broker, "mail", "#"), taking(broker, "other", "#"):
+        pass
+    lines = [line for line in caplog.messages if "OUTBOX_BROKER_URL" in line]
+    assert len(lines) == warned
+    assert all("the relay relay-1 sends to RabbitMQ at here:5672" in line for line in lines)
+
+
+async def test_a_worker_without_the_table_of_relays_consumes(
+    broker: PostgresBroker, pool: Pool, other_broker: PostgresBroker
+) -> None:
+    await pool.execute("drop table outbox_relay")
+    async with taking(broker, "mail", "#") as taken:
+        await send(other_broker, message("order.placed"))
+        await (await taken.next()).settle(DONE)

@@ -435,3 +435,16 @@ group by pages
 -- name: has_queue
 -- Whether `send` and the hand-over find the queue as a target queue.
 select exists(select from {subscription} where queue = $1)
+
+-- name: relay_elsewhere
+-- A running relay of an outbox table in this schema, if none of these sends to PostgreSQL.
+select name, destination
+from {relay}
+where not refused and held_until >= clock_timestamp()
+    and not exists (
+        select
+        from {relay}
+        where not refused and held_until >= clock_timestamp() and starts_with(destination, 'PostgreSQL')
+    )
+order by name, id
+limit 1

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -46,7 +46,16 @@ from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable
 from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
-from outbox.postgres.pool import REFUSALS, Pool, Preparing, borrow_from, connect_to, open_pool, unavailable_errors
+from outbox.postgres.pool import (
+    REFUSALS,
+    Pool,
+    Preparing,
+    borrow_from,
+    connect_to,
+    open_pool,
+    optional_tables,
+    unavailable_errors,
+)
 from outbox.postgres.queries import BellName, TableName
 from outbox.postgres.schema import check_transport_tables
 from outbox.transports.postgres.subscription import CLOSE_TIMEOUT, PostgresIntake, SecondsUntilDue, Waker
@@ -392,6 +401,7 @@ class PostgresBroker:
             self._waker_tasks = [asyncio.create_task(doorbell.run()), asyncio.create_task(self._waker.run())]
             for task in self._waker_tasks:
                 task.add_done_callback(_log_failure)
+            await self._warn_of_other_brokers()
         self._waker_users += 1
         try:
             yield self._waker
@@ -402,6 +412,20 @@ class PostgresBroker:
                 for task in tasks:
                     task.cancel()
                 await asyncio.wait(tasks)
+
+    async def _warn_of_other_brokers(self) -> None:
+        """Warns if all relays of this schema send to another broker: a worker without its URL would wait for ever."""
+        with suppress(DatabaseUnavailableError), unavailable_errors("looking at the destinations of relays"):
+            async with borrow(self._opened_pool) as connection, optional_tables(connection):
+                for relay, destination in await connection.fetch(
+                    self._sql["relay_elsewhere"], timeout=STATEMENT_TIMEOUT.total_seconds()
+                ):
+                    _log.warning(
+                        "the queues of this worker are in PostgreSQL, but the relay %s sends to %s: if the worker should take "
+                        "from there, give it the URL of that broker (OUTBOX_BROKER_URL)",
+                        relay,
+                        destination,
+                    )
 
     async def _next_due(self, queues: Sequence[str]) -> SecondsUntilDue:
         since = [due for queue in queues for due in self._scan_starts[queue].due_times]

@@ -48,6 +48,7 @@ class TransportTables:
             "edition": TableName(SATELLITES["edition"], self.outbox.schema).sql,
             "operation": TableName(SATELLITES["operation"], self.outbox.schema).sql,
             "operation_item": TableName(SATELLITES["operation_item"], self.outbox.schema).sql,
+            "relay": TableName(SATELLITES["relay"], self.outbox.schema).sql,
         }
         names["most_failures"] = str(MOST_FAILURES)
         names |= {"routes": queries("routing.sql", **names)["routes"], "recorded": recording_steps(self.outbox.schema)}
