@@ -45,7 +45,10 @@ class QueueSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologySnapshot:
-    """Data read from the database and the broker. `bindings` None: unknown; `problem`: why the broker's part is missing."""
+    """Data read from the database and the broker. `bindings` None: unknown; `problem`: why the broker's part is missing.
+
+    `management_problem`: why RabbitMQ's management API, which is configured, could not be read.
+    """
 
     broker: BrokerKind
     exchange: str
@@ -55,6 +58,7 @@ class TopologySnapshot:
     queues: Mapping[str, QueueSnapshot] = field(default_factory=dict)
     bindings: Sequence[Subscription] | None = None
     problem: str | None = None
+    management_problem: str | None = None
     relays: Sequence[KnownRelay] = ()
     label: str | None = None
     """That of a broker whose messages workers store: the exchange of the queues."""
@@ -114,11 +118,18 @@ async def _with_rabbitmq(seen: TopologySnapshot, rabbitmq: "Overview") -> Topolo
         if queue.name in shown or queue.name.startswith(f"{seen.exchange}.delay_")
     }
     bindings = None if bound is None else [Subscription(each.exchange, each.queue, each.key) for each in bound]
-    return replace(seen, missing_exchanges=missing, queues=queues, bindings=bindings)
+    return replace(
+        seen,
+        missing_exchanges=missing,
+        queues=queues,
+        bindings=bindings,
+        management_problem=rabbitmq.management_problem,
+    )
 
 
 WarningCode = Literal[
     "relays_disagree",
+    "management_unreachable",
     "unroutable",
     "queue_without_consumer",
     "subscription_without_consumer",
@@ -147,6 +158,10 @@ def find_problems(seen: TopologySnapshot) -> list[TopologyProblem]:
     found = [*_held(seen), *_unconsumed(seen)]
     if (problem := disagreement(seen.relays)) is not None:
         found.insert(0, TopologyProblem("relays_disagree", f"exchange:{seen.exchange}", error("topology", problem, AGREE)))
+    if seen.management_problem is not None:
+        text = f"{seen.management_problem}; only the queues of workers are known, without limits and bindings"
+        hint = "check OUTBOX_MANAGEMENT_URL, its user and password, and that the user has the tag monitoring"
+        found.append(TopologyProblem("management_unreachable", None, warning("topology", text, hint)))
     if seen.broker is BrokerKind.RABBITMQ and seen.problem is None:
         from outbox.doctor.rabbitmq import old_binding
 

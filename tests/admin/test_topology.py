@@ -5,6 +5,7 @@ import json
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import aio_pika
 import asyncpg
@@ -197,6 +198,42 @@ async def test_the_management_api_adds_bindings_and_limits(
     old = [warned["summary"] for warned in topology["warnings"] if warned["code"] == "old_binding"]
     assert len(old) == 1
     assert "'mail.old'" in old[0]
+
+
+@pytest.mark.parametrize("wrong", ["password", "port"])
+async def test_without_the_management_api_that_is_configured_amqp_is_asked(
+    database: str,
+    connection: asyncpg.Connection,
+    broker_url: str,
+    rabbitmq_server: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    wrong: str,
+) -> None:
+    monkeypatch.setattr(overview, "MANAGEMENT_RETRY", timedelta(0))
+    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    async with await aio_pika.connect(broker_url) as rabbit:
+        channel = await rabbit.channel()
+        await channel.declare_queue("mail", durable=True)
+        await channel.default_exchange.publish(aio_pika.Message(b"x"), "mail")
+    url = urlsplit(rabbitmq_server.admin_url)
+    host = f"{url.username}:{'wrong' if wrong == 'password' else url.password}@{url.hostname}"
+    bad = urlunsplit(url._replace(netloc=f"{host}:{1 if wrong == 'port' else url.port}"))
+    admin = Admin(database, broker=broker_url, management_url=bad)
+    async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
+
+        async def counted() -> Any:
+            queues = (await client.get("/backlog")).json()["queues"]
+            return any(each["queue"] == "mail" and each["queued"] and each["queued"]["value"] == 1 for each in queues or ())
+
+        await eventually(counted)
+        topology = await shown(client)
+        assert (topology["degraded"], topology["bindings_known"]) == ([], False)
+        [problem] = [each for each in topology["warnings"] if each["code"] == "management_unreachable"]
+        assert (problem["severity"], "OUTBOX_MANAGEMENT_URL" in problem["hint"]) == ("warning", True)
+        assert ("401" if wrong == "password" else "does not answer") in problem["summary"]
+        assert "wrong" not in problem["summary"]
+        codes_of = {finding["code"] for finding in (await client.get("/health/verdict")).json()["findings"]}
+        assert ("management_unreachable" in codes_of, "broker_unreachable" in codes_of) == (True, False)
 
 
 async def test_without_the_broker_the_topology_is_what_workers_report(database: str, connection: asyncpg.Connection) -> None:

@@ -6,11 +6,12 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from outbox.core.urls import amqp_url
@@ -22,9 +23,14 @@ from outbox.transports.rabbitmq.topology import AccessRefused, Exchange, Inquiry
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel
 
+T = TypeVar("T")
 
 TIMEOUT = timedelta(seconds=10)
 """Longest wait for one answer, and for a part of it."""
+MANAGEMENT_TIMEOUT = timedelta(seconds=4)
+"""Longest wait for an answer of several parts before AMQP is asked instead; `backlog.BROKER_TIMEOUT` is for both."""
+MANAGEMENT_RETRY = timedelta(seconds=30)
+"""Interval after which a management API that failed is asked again."""
 MOST_QUEUES = 5_000
 """Most queues of a virtual host that are read."""
 _PAGE = 500
@@ -149,18 +155,24 @@ class Binding:
 
 
 class Overview:
-    """Reads one virtual host and changes nothing. Its methods raise `BrokerUnavailableError`."""
+    """Reads one virtual host and changes nothing. Its methods raise `BrokerUnavailableError`.
+
+    While the management API cannot be read, answers are those of AMQP, as without it; `management_problem` has the reason.
+    """
 
     def __init__(self, url: str, *, management_url: str | None) -> None:
         address = amqp_url(url, argument="broker")
         self._link = OwnedConnection(address, purpose="outbox admin", connect_timeout=CONNECT_TIMEOUT)
         host = unquote(urlsplit(url).path.removeprefix("/")) or "/"
         self._management = None if management_url is None else Management(management_url, virtual_host=host)
+        self._ask_again_at = 0.0
+        self.management_problem: str | None = None
 
     async def queues(self, named: Collection[str]) -> Sequence[QueueState]:
         """Returns the queues of these names, missing ones included; with the management API, all other queues as well."""
-        if self._management is None:
-            async with inquiry_on(self._link) as inquiry:
+        listed = await self._managed(lambda management: management.queues())
+        if listed is None:
+            async with self._inquiry() as inquiry:
                 return [await _read_queue(inquiry, name) for name in sorted(named)]
         found = {
             queue["name"]: QueueState(
@@ -170,29 +182,61 @@ class Overview:
                 consumers=queue.get("consumers"),
                 settings=settings_in_force(queue),
             )
-            for queue in await self._management.queues()
+            for queue in listed
         }
         missing = {name: QueueState(name=name, there=False) for name in named if name not in found}
         return sorted((found | missing).values(), key=lambda queue: queue.name)
 
     async def has_exchange(self, name: str) -> bool:
         """Whether an exchange of that name exists."""
-        if self._management is not None:
-            return await self._management.exchange(name) is not None
-        async with inquiry_on(self._link) as inquiry:
+
+        async def look(management: Management) -> bool:
+            return await management.exchange(name) is not None
+
+        found = await self._managed(look)
+        if found is not None:
+            return found
+        async with self._inquiry() as inquiry:
             return await exists(inquiry, Exchange(name, "topic"))
 
     async def bindings(self, exchange: str) -> Sequence[Binding] | None:
         """Returns the bindings of queues to an exchange; None without the management API."""
-        if self._management is None:
+        found = await self._managed(lambda management: management.bindings_from(exchange))
+        if found is None:
             return None
-        found = await self._management.bindings_from(exchange)
         queues = [binding for binding in found if binding.get("destination_type") == "queue"]
         return [Binding(exchange, binding["destination"], binding["routing_key"]) for binding in queues]
 
     async def close(self) -> None:
         """Closes the connection."""
         await self._link.close()
+
+    async def _managed(self, read: Callable[[Management], Awaitable[T]]) -> T | None:
+        """Reads from the management API. None without it, and while it has a problem."""
+        if self._management is None or monotonic() < self._ask_again_at:
+            return None
+        try:
+            async with asyncio.timeout(MANAGEMENT_TIMEOUT.total_seconds()):
+                answer = await read(self._management)
+        except TimeoutError:
+            self.management_problem = f"the management API takes longer than {MANAGEMENT_TIMEOUT.total_seconds():g} s"
+        except BrokerUnavailableError as failure:
+            self.management_problem = str(failure)
+        else:
+            self.management_problem = None
+            return answer
+        # Each of several questions in a row would wait for it, and leave AMQP no time.
+        self._ask_again_at = monotonic() + MANAGEMENT_RETRY.total_seconds()
+        return None
+
+    @asynccontextmanager
+    async def _inquiry(self) -> AsyncIterator[Inquiry]:
+        try:
+            async with inquiry_on(self._link) as inquiry:
+                yield inquiry
+        except BrokerUnavailableError as failure:
+            also = "" if self.management_problem is None else f"; {self.management_problem}"
+            raise BrokerUnavailableError(f"{failure}{also}") from None
 
 
 async def _read_queue(inquiry: Inquiry, name: str) -> QueueState:
