@@ -163,10 +163,11 @@ async def work_off(
 
     `through` is the broker that the worker uses, such as a `CrashingBroker` around `broker`. `options` go to the worker:
     `retry_delays`, `db_engine_url` and so on. `broker.dead_letters(queue)` has the dead letters. Raises `AssertionError` if
-    messages still wait after `patience`, when handlers that still run are cancelled, and the worker's own errors.
+    messages still wait after `patience`, when handlers that still run are cancelled (after the `grace_period` among the
+    options, or at once), and the worker's own errors.
     """
     wanted = tuple(consumers)
-    worker = Worker(broker=through or broker, consumers=wanted, enable_metrics=False, **{"grace_period": 0.1, **options})
+    worker = Worker(broker=through or broker, consumers=wanted, enable_metrics=False, **options)
     running = asyncio.create_task(worker.run(handle_signals=False))
     failure: AssertionError | None = None
     try:
@@ -181,7 +182,12 @@ async def work_off(
         failure = AssertionError(f"after {patience} {what}")
     finally:
         worker.stop()
-        await asyncio.gather(running, return_exceptions=True)
+        if failure is not None:
+            # The second cancellation ends the grace period, which is for a worker with a database: it has to write its reports.
+            for _ in range(2):
+                running.cancel()
+                await asyncio.wait([running], timeout=options.get("grace_period", 0.1))
+        [ended] = await asyncio.gather(running, return_exceptions=True)
     if failure is not None:
-        raise failure from running.exception()
+        raise failure from (ended.__cause__ if isinstance(ended, asyncio.CancelledError) else ended)
     await running

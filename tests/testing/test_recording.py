@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from outbox import OutboxMessage, Publisher, consume
 from outbox.errors import ConfigurationError, EncodingError
 from outbox.publisher import BoundPublisher
-from outbox.schema import ensure_outbox_table_async
+from outbox.schema import ensure_outbox_schema_async, ensure_outbox_table_async
 from outbox.testing import MemoryBroker, RecordingPublisher, recorded, work_off
+from tests.support import eventually
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -180,6 +181,34 @@ async def test_a_handler_that_hangs_is_cancelled_after_the_patience() -> None:
     async with asyncio.timeout(15):
         with pytest.raises(AssertionError, match="messages are still waiting in reminders"):
             await work_off(broker, [hang], patience=timedelta(milliseconds=100))
+
+
+async def test_a_worker_with_a_database_writes_what_it_did_before_it_ends(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await ensure_outbox_schema_async(database_url)
+    publisher, broker = RecordingPublisher(), MemoryBroker()
+
+    @consume("remind", queue="reminders", inbox=True)
+    async def remind(number: int) -> None: ...
+
+    await work_off(broker, [remind], db_engine_url=database_url)
+    for number in range(100):
+        await publisher.publish("remind", number)
+    await publisher.send_to(broker)
+    connection, locker = await asyncpg.connect(database_url), await asyncpg.connect(database_url)
+    try:
+        async with asyncio.TaskGroup() as tasks, locker.transaction():
+            await locker.execute("lock table outbox_history in exclusive mode")
+            tasks.create_task(work_off(broker, [remind], db_engine_url=database_url))
+            waits = "wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '0.5 seconds'"
+            await eventually(lambda: connection.fetchval(f"select count(*) > 0 from pg_stat_activity where {waits}"))
+        assert await connection.fetchval("select count(*) from outbox_history where fact = 'processed'") == 100
+        assert await connection.fetchval("select count(*) from outbox_component where stopped_at is null") == 0
+    finally:
+        await connection.close()
+        await locker.close()
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
 
 
 async def test_a_worker_that_does_not_begin_is_reported_as_such() -> None:
