@@ -32,6 +32,17 @@ async def test_a_filter_is_chosen_with_the_keyboard_and_survives_a_reload(two_ki
     await expect(rows(page)).to_have_count(2)
 
 
+async def test_tab_leaves_the_open_list_of_filters_for_the_next_control(two_kinds: Stage, visit: Visit) -> None:
+    page = await visit("dead-letters?view=messages")
+    await expect(rows(page)).to_have_count(6)
+    await page.set_viewport_size({"width": 1280, "height": 400})  # so that the list scrolls
+    await page.keyboard.press("/")
+    await page.keyboard.press("ArrowDown")
+    await expect(page.get_by_role("option").first).to_be_visible()
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.matches('button, a, input, select, [tabindex=\"0\"]')")
+
+
 async def test_a_page_of_a_list_that_is_not_there_becomes_the_first_one(two_kinds: Stage, visit: Visit) -> None:
     for address in ("messages", "dead-letters?view=messages", "audit", "operations", "chains"):
         separator = "&" if "?" in address else "?"

@@ -31,7 +31,6 @@ export const worker = "Worker";
 export const close = "Close the details";
 export const copyName = "Copy name";
 export const missing = "missing";
-export const warning = "warning";
 export const messages = "Messages";
 export const showWorkers = "Show workers";
 export const archivedDeadLetters = "Archived dead letters";
@@ -75,7 +74,7 @@ export const queueLoss =
 export const exchangesCount = (count: number) => plural(count, "exchange");
 export const queuesCount = (count: number) => plural(count, "queue");
 export const workersCount = (count: number) => plural(count, "worker");
-export const warningsCount = (count: number) => plural(count, "warning");
+export const problemsCount = (count: number) => plural(count, "problem");
 export const emptyQueue = "empty";
 export const exchangeBox = "exchange";
 export const workerBox = "worker";

@@ -85,6 +85,11 @@ describe("the health texts", () => {
     expect(oldestWaiting(backlog({}, { pending: some(1) }))?.seconds).toBe(0);
   });
 
+  it("do not know an age while figures are estimated", () => {
+    const estimated = backlog({ complete: false }, { pending: some(1), held: some(2) });
+    expect(oldestWaiting(estimated)?.seconds).toBeNull();
+  });
+
   it("take the tone of a tile from its findings", () => {
     const found = verdict(finding("dead_letters", "warning"), finding("no_relay", "error"));
     expect(toneOf(found, ["dead_letters"])).toBe("warn");

@@ -8,10 +8,10 @@ import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/overview";
 import type { Tone } from "~/ui";
 
-/** State and age of the oldest pending, held or stalled message. */
+/** State and age of the oldest pending, held or stalled message; null: an estimate, which has no ages yet. */
 export interface Waiting {
   state: "pending" | "held" | "stalled";
-  seconds: number;
+  seconds: number | null;
 }
 
 /** Returns the oldest waiting message, or null. Counts decide whether one exists, because ages are read at another time. */
@@ -24,9 +24,9 @@ export function oldestWaiting(backlog: Backlog): Waiting | null {
   ] as const;
   const waiting = ages
     .filter(([state]) => states[state].value > 0)
-    .map(([state, seconds]) => ({ state, seconds: seconds ?? 0 }));
+    .map(([state, seconds]) => ({ state, seconds: seconds ?? (backlog.complete ? 0 : null) }));
   return waiting.reduce<Waiting | null>(
-    (one, other) => (one && one.seconds >= other.seconds ? one : other),
+    (one, other) => (one && (one.seconds ?? 0) >= (other.seconds ?? 0) ? one : other),
     null,
   );
 }

@@ -25,15 +25,15 @@ export function QueueList({ of }: { of: Topology }) {
 
 function Row({ queue, of }: { queue: Node; of: Topology }) {
   const { bindings, workers, retries, deadLetters } = neighboursOf(queue, of);
-  const wrong = of.warnings.some(({ node }) => node === queue.id);
+  const wrong = of.warnings.find(({ node }) => node === queue.id); // errors come first
   return (
     <tr role="row">
       <th role="rowheader" scope="row">
         <Link href={`/messages?${new URLSearchParams({ target_queue: queue.name })}`}>{queue.name}</Link>{" "}
         {!queue.exists && <Badge tone="bad">{texts.missing}</Badge>}
         {wrong && queue.exists && (
-          <Badge tone="warn" icon="dead">
-            {texts.warning}
+          <Badge tone={wrong.severity === "error" ? "bad" : "warn"} icon="dead">
+            {wrong.severity}
           </Badge>
         )}
       </th>

@@ -37,10 +37,10 @@ export function SelectedNode({
             <strong>{node.name}</strong> <CopyButton text={node.name} label={texts.copyName} />
           </p>
           {!node.exists && <Badge tone="bad">{texts.missing}</Badge>}
-          {wrong.map(({ summary }) => (
+          {wrong.map(({ summary, severity }) => (
             <p key={summary}>
-              <Badge tone="warn" icon="dead">
-                {texts.warning}
+              <Badge tone={severity === "error" ? "bad" : "warn"} icon="dead">
+                {severity}
               </Badge>{" "}
               {summary}
             </p>

@@ -19,7 +19,7 @@ export function Warnings({ of }: { of: Topology }) {
     );
   }
   return (
-    <Panel title={texts.warningsCount(warnings.length)}>
+    <Panel title={texts.problemsCount(warnings.length)}>
       <ul className={styles.warnings}>
         {warnings.map((warning) => (
           <One key={`${warning.code} ${warning.node} ${warning.summary}`} warning={warning} of={of} />

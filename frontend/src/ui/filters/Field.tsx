@@ -129,7 +129,14 @@ function Offers({
     document.getElementById(`${id}-${active}`)?.scrollIntoView?.({ block: "nearest" });
   }, [id, active]);
   return (
-    <div role="listbox" id={id} aria-label={label} className={styles.offers} hidden={offers.length === 0}>
+    <div
+      role="listbox"
+      id={id}
+      aria-label={label}
+      className={styles.offers}
+      hidden={offers.length === 0}
+      tabIndex={-1} // browsers put a list that scrolls into the tab order
+    >
       {offers.map((offer, index) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/useFocusableInteractive: the field handles the keys
         <div
