@@ -378,13 +378,14 @@ class Examination:
         relays = await known_relays(self._connection, self._table)
         if (problem := disagreement(relays)) is not None:
             return [*findings, error("relays", problem, AGREE)]
-        elsewhere = [relay for relay in relays if wanted is not None and relay.destination != wanted]
+        running = [relay for relay in relays if not relay.refused]
+        elsewhere = [relay for relay in running if wanted is not None and relay.destination != wanted]
         if elsewhere:
             text = f"the relay {elsewhere[0].name} sends to {elsewhere[0].destination}, but these settings name {wanted}"
             advice = "run the doctor with the relay's OUTBOX_BROKER_URL and OUTBOX_EXCHANGE_NAME, or correct them"
             findings.append(warning("relays", text, advice))
-        elif relays:
-            findings.append(well("relays", f"all running relays ({len(relays)}) send to {relays[0].destination}"))
+        elif running:
+            findings.append(well("relays", f"all running relays ({len(running)}) send to {running[0].destination}"))
         return findings
 
 

@@ -420,7 +420,7 @@ class Settings(BaseModel):
     service_version: str | None = _process(
         None,
         "The release of your service, such as a tag or a commit, shown with components, failures and dead letters.",
-        unset="no version is shown",
+        unset="components show the version of Outbox",
         min_length=1,
         max_length=100,
     )

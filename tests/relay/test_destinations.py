@@ -192,6 +192,12 @@ async def test_the_doctor_names_relays_that_disagree_with_each_other_or_with_its
     assert await found(url) == []
     async with running(made(url, name="first")):
         await eventually(lambda: running_relays(connection))
+        # One that was refused earlier, while others sent elsewhere.
+        await connection.execute(
+            "insert into outbox_relay (id, outbox_table, destination, name, held_until, refused) "
+            "values (gen_random_uuid(), 'outbox_table'::regclass::oid, $1, 'second', 'infinity', true)",
+            OWN,
+        )
         [agreed] = await found(url)
         assert (agreed.severity, agreed.summary) == ("ok", f"all running relays (1) send to {OWN}")
         [differs] = await found(url, broker_url="amqp://ada:secret@rabbit.example/shop")
