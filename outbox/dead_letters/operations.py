@@ -53,7 +53,10 @@ class ResultRefresher:
         try:
             async with self._sql.transaction(doing) as connection:
                 if operation is None:
-                    return await self._look(connection, "due", REFRESH_LIMIT)
+                    await connection.execute(self._sql["in_order"], timeout=TIMEOUT)
+                    rows = await connection.fetch(self._sql["due"], REFRESH_LIMIT, timeout=TIMEOUT)
+                    await connection.execute(self._sql["in_any_order"], timeout=TIMEOUT)
+                    return await self._look(connection, rows)
                 return await self.refresh_within(connection, operation)
         except DatabaseUnavailableError as error:
             if isinstance(error.__cause__, asyncpg.InsufficientPrivilegeError | asyncpg.ReadOnlySQLTransactionError):
@@ -62,10 +65,10 @@ class ResultRefresher:
 
     async def refresh_within(self, connection: Connection, operation: int, *, due_only: bool = False) -> int:
         """Refreshes the results of one operation in the caller's transaction; `due_only`: only those that are due."""
-        return await self._look(connection, "due_of", REFRESH_LIMIT, operation, not due_only)
+        rows = await connection.fetch(self._sql["due_of"], REFRESH_LIMIT, operation, not due_only, timeout=TIMEOUT)
+        return await self._look(connection, rows)
 
-    async def _look(self, connection: Connection, which: str, *arguments: object) -> int:
-        rows = await connection.fetch(self._sql[which], *arguments, timeout=TIMEOUT)
+    async def _look(self, connection: Connection, rows: Sequence[Any]) -> int:
         if not rows:
             return 0
         ids, positions = [row["operation_id"] for row in rows], [row["position"] for row in rows]

@@ -1,8 +1,20 @@
 Results of messages that operations have requeued. A separate statement locks the items first, so that the next one sees them as they are
 if one of their messages failed again meanwhile.
 
+-- name: in_order
+-- `due` reads the first entries of the index of times. With statistics from before the requeue, the planner expects no rows and might as well
+-- sort all entries of another index, for each batch again. Up to PostgreSQL 17, an option that is off makes it compile the statement.
+set local enable_sort = off;
+set local jit = off
+
+-- name: in_any_order
+set local enable_sort to default;
+set local jit to default
+
 -- name: any_due
--- Whether `due` finds any, without the transaction that locks them. In the order of the index, which a plain limit might not use.
+-- Whether `due` finds any, without the transaction that locks them.
+set local enable_sort = off;
+set local jit = off;
 select
 from {operation_item}
 where check_at <= now()
