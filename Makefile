@@ -12,11 +12,11 @@ RELEASE ?= trixie
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dashboard docs screenshots run test test-unit test-fast test-rabbitmq chaos check check-types check-others bench bench-peers migrate lock format
+.PHONY: help setup dashboard docs screenshots run test test-unit test-fast test-rabbitmq test-postgresql chaos check check-types check-others bench bench-peers migrate lock format
 
 help: ## List the targets
 	@echo "make TARGET [ARGS='…']"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Create or update .venv from the locked requirements
 	@$(PYTHON) scripts/setup.py
@@ -43,6 +43,10 @@ test-fast: setup ## Run the fast tests of modules, publishing, workers and FastA
 test-rabbitmq: setup ## Run the RabbitMQ tests on the version of another Debian release (RELEASE=trixie); needs root on Debian
 	@echo "test-rabbitmq: pytest, the marker rabbitmq, without chaos, on RabbitMQ of Debian $(RELEASE)"
 	@OUTBOX_TEST_RABBITMQ=$(RELEASE) $(BIN)/python -m pytest -m "rabbitmq and not chaos" $(ARGS)
+
+test-postgresql: setup ## Run the tests of the library on a PostgreSQL of this machine (PROGRAMS=/usr/lib/postgresql/15/bin)
+	@echo "test-postgresql: pytest, without the markers rabbitmq, browser, slow and chaos, on $(PROGRAMS)"
+	@OUTBOX_TEST_POSTGRESQL=$(PROGRAMS) $(BIN)/python -m pytest -m "not rabbitmq and not browser and not slow and not chaos" -n $(JOBS) --dist loadfile $(ARGS)
 
 chaos: setup ## Run the long crash tests
 	@echo "chaos: pytest, the marker chaos"

@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import secrets
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ import pytest
 from outbox import ensure_outbox_schema_sync
 from outbox.embedded import EmbeddedPostgres
 from outbox.embedded.binaries import account_for, installed_binaries
+from outbox.embedded.server import StopStep, SupervisedProcess, free_port, wait_until
 
 _numbers = itertools.count(1)
 
@@ -102,11 +105,61 @@ def standby_of(primary: EmbeddedPostgres, folder: Path) -> EmbeddedPostgres:
 
 
 @contextmanager
+def postgres_of(programs: Path, folder: Path) -> Iterator[str]:
+    """The address of a private server of any release, configured as its makers chose, for instance with JIT."""
+    folder.mkdir(mode=0o711)
+    account, cluster, port = account_for(folder / "cluster"), folder / "cluster", free_port()
+    cluster.mkdir(mode=0o700)
+    (folder / "password").write_text(password := secrets.token_urlsafe())
+    for path in (cluster, folder / "password"):
+        account.own(path)
+    access = ("-U", "outbox", "-A", "scram-sha-256", f"--pwfile={folder / 'password'}")
+    command = [str(programs / "initdb"), "-D", str(cluster), "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", *access]
+    subprocess.run(command, check=True, capture_output=True, timeout=60, cwd=folder, **account.popen_arguments())
+    settings = {"port": port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": 400}
+    settings |= {
+        "fsync": "off",
+        "full_page_writes": "off",
+        "autovacuum_naptime": "5s",
+        "timezone": "UTC",
+        "log_timezone": "UTC",
+    }
+    server = SupervisedProcess(
+        [programs / "postgres", "-D", cluster, *(f"--{name}={value}" for name, value in settings.items())],
+        account=account,
+        folder=cluster,
+        environment={"LC_ALL": "C.UTF-8"},
+        log=folder / "log",
+        stop_steps=[StopStep(signal=signal.SIGINT, seconds=10), StopStep(signal=signal.SIGKILL, seconds=5)],
+    )
+    try:
+        url = f"postgresql://outbox:{password}@127.0.0.1:{port}/postgres"
+        assert wait_until(lambda: _answers(url), 30), (folder / "log").read_text()[-800:]
+        yield url
+    finally:
+        server.stop()
+
+
+def _answers(url: str) -> bool:
+    try:
+        psycopg2.connect(url).close()
+    except psycopg2.OperationalError:
+        return False
+    return True
+
+
+@contextmanager
 def session_postgres(folder: Path) -> Iterator[PostgresServer]:
-    """The server named by OUTBOX_TEST_DATABASE_URL, else a private one that ends with the session."""
-    named = os.environ.get("OUTBOX_TEST_DATABASE_URL")
-    if named:
+    """The server of OUTBOX_TEST_DATABASE_URL, or of the programs in OUTBOX_TEST_POSTGRESQL; else a private one.
+
+    A private one, and that of these programs, ends with the session.
+    """
+    if named := os.environ.get("OUTBOX_TEST_DATABASE_URL"):
         yield NamedPostgres(named)
+        return
+    if programs := os.environ.get("OUTBOX_TEST_POSTGRESQL"):
+        with postgres_of(Path(programs), folder) as url:
+            yield NamedPostgres(url)
         return
     with private_postgres(folder) as server:
         yield server
