@@ -189,6 +189,7 @@ def open_broker(
             observer=observer,
             masking=masking,
             byte_limits=byte_limits,
+            of_source=True,
         )
         reading = _open_source(source) if isinstance(source, str) else _BorrowedSource(cast("Source", source))
         return StoredBroker(reading, database, observer=observer)

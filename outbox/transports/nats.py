@@ -354,7 +354,8 @@ class NatsConnection(Client):
         if batch.left and transport is not None and not self.is_lost:
             self._batches[number] = batch
             try:
-                transport.writelines(frames)
+                # Not `writelines`: in Python 3.12 and 3.13 it raises AttributeError if the connection was just lost.
+                transport.write(b"".join(frames))
                 async with asyncio.timeout_at(until):
                     await batch.done.wait()
             except TimeoutError:

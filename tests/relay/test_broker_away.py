@@ -96,7 +96,11 @@ async def handle_some(
 
 
 async def test_many_tries_spend_no_attempt(
-    database: str, connection: asyncpg.Connection, broker: AwayBroker, monkeypatch: pytest.MonkeyPatch
+    database: str,
+    connection: asyncpg.Connection,
+    broker: AwayBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     pauses: list[timedelta] = []
 
@@ -110,6 +114,7 @@ async def test_many_tries_spend_no_attempt(
     monkeypatch.setattr(engine, "Outage", Counting)
     monkeypatch.setattr(kafka, "CONNECT_TIMEOUT", timedelta(milliseconds=200))
     await handle_some(database, connection, broker, lambda: eventually(lambda: len(pauses) >= 20))
+    assert "OUTBOX_BROKER_URL" not in caplog.text  # the worker takes from where the relay sends
 
 
 def test_a_return_is_noticed_in_time() -> None:

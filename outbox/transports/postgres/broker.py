@@ -99,6 +99,7 @@ class PostgresBroker:
     the deliveries of a crashed worker wait before another worker gets them. `poll_interval` is the pause between looks at idle
     queues where notifications do not arrive. `masking` applies to what is displayed and searched of dead letters. `byte_limits`
     limits the bytes that a subscription has in memory at once; a message that exceeds the limit for one is a dead letter.
+    `of_source`: the queues are filled by a source, such as Kafka, and not by relays.
     """
 
     guarantees = Guarantees()
@@ -115,6 +116,7 @@ class PostgresBroker:
         poll_interval: timedelta = POLL_INTERVAL,
         masking: Masking | None = None,
         byte_limits: ByteLimits = ByteLimits(),  # noqa: B008  a frozen value
+        of_source: bool = False,
     ) -> None:
         if (url is None) == (pool is None):
             raise ConfigurationError("PostgresBroker takes exactly one of url and pool")
@@ -130,6 +132,7 @@ class PostgresBroker:
         self._poll_interval = poll_interval
         self._masking = masking or Masking()
         self._byte_limits = byte_limits
+        self._of_source = of_source
         self._storable = Storable()
         self._sql = self._tables.queries("delivery.sql")
         self._statements: Statements | None = None
@@ -401,7 +404,8 @@ class PostgresBroker:
             self._waker_tasks = [asyncio.create_task(doorbell.run()), asyncio.create_task(self._waker.run())]
             for task in self._waker_tasks:
                 task.add_done_callback(_log_failure)
-            await self._warn_of_other_brokers()
+            if not self._of_source:
+                await self._warn_of_other_brokers()
         self._waker_users += 1
         try:
             yield self._waker

@@ -199,7 +199,8 @@ class _Abortable:
     async def exchange(self: Any, commands: Sequence[bytes], replies: list[Reply]) -> None:
         if self._writer is None:
             raise ConnectionResetError("the connection is closed")
-        self._writer.writelines(commands)
+        # Not `writelines`: in Python 3.12 and 3.13 it raises AttributeError if the connection was just lost.
+        self._writer.write(b"".join(commands))
         await self._writer.drain()
         for _ in commands:
             try:
