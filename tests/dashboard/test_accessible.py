@@ -9,6 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, ViewportSize, expect
 
 from tests.dashboard.axe import assert_accessible
+from tests.dashboard.failing import announced
 from tests.dashboard.stage import WIDE, Stage, Visit
 
 SCREENS = (
@@ -39,6 +40,20 @@ FORGOTTEN = """[...document.querySelectorAll("table, thead, tbody, tr, th, td")]
     .map(part => part.outerHTML.slice(0, 120))
 """
 """Parts of tables that have another layout: some browsers take them for parts of a table no longer, unless they say so."""
+FOCUSED = """async () => {
+    const middle = (from, to, most) => (Math.max(from, 0) + Math.min(to, most)) / 2;
+    for (let frame = 0; ; frame++) {
+        const focused = document.activeElement;
+        if (focused === document.body) return {name: "", inSight: true};
+        const {left, right, top, bottom} = focused.getClientRects()[0];
+        const there = document.elementFromPoint(middle(left, right, innerWidth), middle(top, bottom, innerHeight));
+        const inSight = there !== null && (there.contains(focused) || focused.contains(there));
+        if (inSight || frame === 30)
+            return {name: focused.getAttribute("aria-label") || focused.textContent || focused.tagName, inSight};
+        await new Promise(requestAnimationFrame);
+    }
+}"""
+"""What has focus, without a name if nothing has, and whether it comes in sight, neither scrolled away nor covered."""
 UNAVAILABLE = "Failed to load resource: the server responded with a status of 503"
 AWAY = {
     "type": "about:blank",
@@ -123,6 +138,28 @@ async def test_screens_with_something_to_show_wide_and_narrow(loaded: Stage, vis
             await assert_good_where_it_is_narrow(page)
 
 
+async def test_tab_goes_from_control_to_control_and_each_is_in_sight(loaded: Stage, visit: Visit) -> None:
+    page = await visit()
+    for path in SCREENS:
+        async with screen(page, path):
+            for viewport, key in ((WIDE, "Tab"), (NARROW, "Shift+Tab")):
+                await page.set_viewport_size(viewport)
+                await settled(page)
+                await assert_walkable(page, key)
+
+
+async def assert_walkable(page: Page, key: str) -> None:
+    """From the start of the page around to it again, nothing but the browser itself takes focus away."""
+    await page.get_by_role("button", name="Skip to content").focus()
+    names: list[str] = []
+    while "Skip to content" not in names:
+        await page.keyboard.press(key)
+        focused = await page.evaluate(FOCUSED)
+        assert focused["inSight"], f"{focused['name']!r} is out of sight, {key} after {names[-1:]}"
+        names.append(focused["name"])
+    assert "" not in (names[:-2] if key == "Tab" else names[1:]), f"focus is lost by {key} after {names[: names.index('')]}"
+
+
 async def test_screens_while_the_api_fails(loaded: Stage, visit: Visit) -> None:
     async def fail(route: Route) -> None:
         await route.fulfill(status=503, content_type="application/problem+json", body=json.dumps(AWAY))
@@ -151,6 +188,25 @@ async def test_what_is_opened_from_a_screen(loaded: Stage, visit: Visit) -> None
         page = await visit(path)
         await assert_good(page)
         await assert_good_where_it_is_narrow(page)
+
+
+async def test_focus_stays_on_the_control_that_copied(loaded: Stage, visit: Visit) -> None:
+    letter, *_ = await loaded.dead_letters(10)
+    page = await visit(f"dead-letters/{letter['id']}")
+    more = page.get_by_role("button", name="More")
+    await more.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("menuitem").first).to_be_focused()
+    await page.keyboard.press("Enter")
+    await announced(page, "Copied.")
+    await expect(more).to_be_focused()
+
+
+async def test_focus_goes_to_the_title_when_the_details_of_the_diagram_are_closed(loaded: Stage, visit: Visit) -> None:
+    page = await visit("topology?node=queue:orders.payment")
+    await page.get_by_role("button", name="Close the details").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_be_focused()
 
 
 async def test_the_list_of_shortcuts_and_where_focus_is_afterwards(loaded: Stage, visit: Visit) -> None:

@@ -73,6 +73,7 @@ export const failedAgain = (count: number) => `, ${number(count)} failed again`;
 // Figures
 export const oldestWaiting = "Oldest waiting";
 export const none = "None";
+export const ageUnknown = "Not known yet";
 export const thresholds = (late: string, overdue: string) => `Late after ${late}, overdue after ${overdue}.`;
 export const pending = "pending";
 export const estimate = "Estimate. ";

@@ -74,7 +74,8 @@ export const queueLoss =
 export const exchangesCount = (count: number) => plural(count, "exchange");
 export const queuesCount = (count: number) => plural(count, "queue");
 export const workersCount = (count: number) => plural(count, "worker");
-export const problemsCount = (count: number) => plural(count, "problem");
+export const problemsCount = (errors: number, warnings: number) =>
+  [errors && plural(errors, "error"), warnings && plural(warnings, "warning")].filter(Boolean).join(", ");
 export const emptyQueue = "empty";
 export const exchangeBox = "exchange";
 export const workerBox = "worker";

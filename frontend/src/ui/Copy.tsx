@@ -15,6 +15,7 @@ export async function copy(text: string, message = texts.copied): Promise<void> 
 
 /** Fallback for pages served over plain http, which have no clipboard API. */
 function copyBySelection(text: string): void {
+  const focused = document.activeElement;
   const field = document.createElement("textarea");
   field.value = text;
   field.setAttribute("readonly", "");
@@ -23,6 +24,7 @@ function copyBySelection(text: string): void {
   field.select();
   document.execCommand("copy");
   field.remove();
+  if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
 }
 
 export function CopyButton({ text, label, children }: { text: string; label: string; children?: string }) {

@@ -50,7 +50,7 @@ const components = [
 
 const answer = { items: components, as_of: "2026-11-20T19:40:00.000Z" };
 
-function Shown() {
+function Shown({ backlog }: { backlog: Backlog }) {
   const query = useQuery({
     queryKey: ["components"],
     queryFn: () => answer,
@@ -59,10 +59,10 @@ function Shown() {
   return <Tiles backlog={backlog} components={query} />;
 }
 
-function tile(name: string) {
+function tile(name: string, changes: Partial<Backlog> = {}) {
   render(
     <QueryClientProvider client={new QueryClient()}>
-      <Shown />
+      <Shown backlog={{ ...backlog, ...changes }} />
     </QueryClientProvider>,
   );
   const found = screen.getByRole("region", { name });
@@ -78,6 +78,13 @@ describe("the tiles", () => {
     expect(text).toContain("Overdue");
     expect(text).toContain("Late after 1 min, overdue after 5 min.");
     expect(links).toEqual([["1 h 2 min", "/messages?state=pending"]]);
+  });
+
+  it("call an age that an estimate lacks not known, not zero", () => {
+    const states = { ...backlog.states, pending: eq(0), held: eq(3) } as Backlog["states"];
+    const { text, links } = tile("Oldest waiting", { complete: false, states });
+    expect(links).toEqual([["Not known yet", "/messages?state=held"]]);
+    expect(text).toContain("held");
   });
 
   it("link each count to the list with the same filter", () => {

@@ -47,7 +47,7 @@ function OldestTile({ backlog }: { backlog: Backlog }) {
       tone={tone}
       value={
         <Link href={`/messages?state=${waiting?.state ?? "pending"}`}>
-          {waiting ? span(waiting.seconds) : texts.none}
+          {waiting ? (waiting.seconds === null ? texts.ageUnknown : span(waiting.seconds)) : texts.none}
         </Link>
       }
       aside={waiting && <span className={styles.unit}>{waiting.state}</span>}

@@ -85,9 +85,10 @@ describe("the health texts", () => {
     expect(oldestWaiting(backlog({}, { pending: some(1) }))?.seconds).toBe(0);
   });
 
-  it("do not know an age while figures are estimated", () => {
-    const estimated = backlog({ complete: false }, { pending: some(1), held: some(2) });
-    expect(oldestWaiting(estimated)?.seconds).toBeNull();
+  it("take no age of an estimate for zero", () => {
+    const estimate = { complete: false, oldest_pending_age_seconds: 2 };
+    expect(oldestWaiting(backlog(estimate, { held: some(3) }))).toEqual({ state: "held", seconds: null });
+    expect(oldestWaiting(backlog(estimate, { pending: some(1), held: some(3) }))?.seconds).toBe(2);
   });
 
   it("take the tone of a tile from its findings", () => {

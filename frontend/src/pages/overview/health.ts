@@ -8,13 +8,14 @@ import { queueAddress } from "~/lib/url-state";
 import * as texts from "~/texts/overview";
 import type { Tone } from "~/ui";
 
-/** State and age of the oldest pending, held or stalled message; null: an estimate, which has no ages yet. */
+/** State and age of the oldest pending, held or stalled message. */
 export interface Waiting {
   state: "pending" | "held" | "stalled";
+  /** Null: not known yet. */
   seconds: number | null;
 }
 
-/** Returns the oldest waiting message, or null. Counts decide whether one exists, because ages are read at another time. */
+/** Returns the oldest waiting message, or null. Counts decide whether one exists, because ages are read at another time; an estimate lacks some. */
 export function oldestWaiting(backlog: Backlog): Waiting | null {
   const { states } = backlog;
   const ages = [
@@ -26,7 +27,7 @@ export function oldestWaiting(backlog: Backlog): Waiting | null {
     .filter(([state]) => states[state].value > 0)
     .map(([state, seconds]) => ({ state, seconds: seconds ?? (backlog.complete ? 0 : null) }));
   return waiting.reduce<Waiting | null>(
-    (one, other) => (one && (one.seconds ?? 0) >= (other.seconds ?? 0) ? one : other),
+    (one, other) => (one && (one.seconds ?? -1) >= (other.seconds ?? -1) ? one : other),
     null,
   );
 }

@@ -29,7 +29,7 @@ export function Diagram({
   const touches = (path: { source: string; target: string }) =>
     path.source === highlighted || path.target === highlighted;
   const isKnown = boxes.some(({ id }) => id === highlighted);
-  const wrong = new Map(topology.warnings.map(({ node, severity }) => [node, severity]));
+  const wrong = new Map(topology.warnings.map(({ node, severity }) => [node, severity] as const).reverse()); // errors come first
   return (
     <div className={styles.canvas} ref={canvas}>
       <svg

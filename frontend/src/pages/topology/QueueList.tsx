@@ -5,6 +5,7 @@ import * as texts from "~/texts/topology";
 import { Badge, Empty, Table } from "~/ui";
 import { neighboursOf } from "./neighbours";
 import styles from "./Topology.module.css";
+import { SeverityBadge } from "./Warnings";
 
 const HEAD = [texts.queue, texts.bindings, texts.depth, texts.retries, texts.deadLetters, texts.workers];
 
@@ -25,17 +26,13 @@ export function QueueList({ of }: { of: Topology }) {
 
 function Row({ queue, of }: { queue: Node; of: Topology }) {
   const { bindings, workers, retries, deadLetters } = neighboursOf(queue, of);
-  const wrong = of.warnings.find(({ node }) => node === queue.id); // errors come first
+  const worst = of.warnings.find(({ node }) => node === queue.id); // errors come first
   return (
     <tr role="row">
       <th role="rowheader" scope="row">
         <Link href={`/messages?${new URLSearchParams({ target_queue: queue.name })}`}>{queue.name}</Link>{" "}
         {!queue.exists && <Badge tone="bad">{texts.missing}</Badge>}
-        {wrong && queue.exists && (
-          <Badge tone={wrong.severity === "error" ? "bad" : "warn"} icon="dead">
-            {wrong.severity}
-          </Badge>
-        )}
+        {worst && queue.exists && <SeverityBadge of={worst.severity} />}
       </th>
       <td role="cell">
         <span className={styles.name}>{texts.bindings} </span>

@@ -6,6 +6,7 @@ import * as texts from "~/texts/topology";
 import { Badge, CopyButton, Facts, IconButton, Panel } from "~/ui";
 import { neighboursOf } from "./neighbours";
 import styles from "./Topology.module.css";
+import { SeverityBadge } from "./Warnings";
 
 const KINDS: Record<Node["kind"], string> = {
   exchange: texts.exchange,
@@ -39,10 +40,7 @@ export function SelectedNode({
           {!node.exists && <Badge tone="bad">{texts.missing}</Badge>}
           {wrong.map(({ summary, severity }) => (
             <p key={summary}>
-              <Badge tone={severity === "error" ? "bad" : "warn"} icon="dead">
-                {severity}
-              </Badge>{" "}
-              {summary}
+              <SeverityBadge of={severity} /> {summary}
             </p>
           ))}
           {node.kind === "queue" ? (

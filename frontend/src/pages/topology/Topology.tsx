@@ -47,6 +47,10 @@ export default function Topology() {
 function Views({ topology }: { topology: TopologyData }) {
   const [{ view, node, all }, change] = useUrlState(PARAMETERS);
   const chosen = topology.nodes.find(({ id }) => id === node);
+  function close() {
+    change({ node: undefined });
+    document.getElementById("page-title")?.focus({ preventScroll: true });
+  }
   return (
     <Tabs
       label={texts.views}
@@ -76,9 +80,7 @@ function Views({ topology }: { topology: TopologyData }) {
               onChoose={(id) => change({ node: id }, { replace: true })}
             />
           </div>
-          {chosen && (
-            <SelectedNode node={chosen} topology={topology} onClose={() => change({ node: undefined })} />
-          )}
+          {chosen && <SelectedNode node={chosen} topology={topology} onClose={close} />}
         </div>
       )}
     </Tabs>

@@ -7,7 +7,7 @@ import { commandsFor, lossOf } from "./commands";
 import styles from "./Topology.module.css";
 import { useWideScreen } from "./useWideScreen";
 
-/** Warnings about the topology, each with a hint. */
+/** Errors and warnings about the topology, each with a hint. */
 export function Warnings({ of }: { of: Topology }) {
   const { warnings, degraded } = of;
   if (warnings.length === 0) {
@@ -18,8 +18,9 @@ export function Warnings({ of }: { of: Topology }) {
       </p>
     );
   }
+  const errors = warnings.filter(({ severity }) => severity === "error").length;
   return (
-    <Panel title={texts.problemsCount(warnings.length)}>
+    <Panel title={texts.problemsCount(errors, warnings.length - errors)}>
       <ul className={styles.warnings}>
         {warnings.map((warning) => (
           <One key={`${warning.code} ${warning.node} ${warning.summary}`} warning={warning} of={of} />
@@ -37,10 +38,7 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
   return (
     <li className={styles.warning}>
       <p>
-        <Badge tone={severity === "error" ? "bad" : "warn"} icon="dead">
-          {severity}
-        </Badge>{" "}
-        <strong>{sentence(summary)}</strong>{" "}
+        <SeverityBadge of={severity} /> <strong>{sentence(summary)}</strong>{" "}
         {node && wide && (
           <Link href={`/topology?node=${encodeURIComponent(node)}`} className={styles.show ?? ""}>
             {texts.show}
@@ -60,6 +58,14 @@ function One({ warning, of }: { warning: Warning; of: Topology }) {
         </p>
       )}
     </li>
+  );
+}
+
+export function SeverityBadge({ of }: { of: Warning["severity"] }) {
+  return (
+    <Badge tone={of === "error" ? "bad" : "warn"} icon="dead">
+      {of}
+    </Badge>
   );
 }
 

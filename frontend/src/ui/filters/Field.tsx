@@ -135,7 +135,7 @@ function Offers({
       aria-label={label}
       className={styles.offers}
       hidden={offers.length === 0}
-      tabIndex={-1} // browsers put a list that scrolls into the tab order
+      tabIndex={-1} // a list that scrolls takes focus otherwise, and loses it as it closes
     >
       {offers.map((offer, index) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/useFocusableInteractive: the field handles the keys
