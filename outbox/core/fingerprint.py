@@ -6,12 +6,9 @@ docs/decisions/0157-what-makes-a-group.md.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import NamedTuple
 
-from outbox.core.outcome import Failure, Redact
+from outbox.core.outcome import Failure, Frame, Redact, find_frame
 
 LONGEST_TITLE = 300
 """Longest title, in characters. Longer ones are cut."""
@@ -29,7 +26,7 @@ def fingerprint_of(error: BaseException, *, queue: str, redact: Redact | None = 
 def fingerprint(failure: Failure, *, queue: str) -> str:
     """Returns sixteen hexadecimal digits that are equal for similar failures."""
     # Two handlers may fail alike and still need different fixes: the queue stands for the handler.
-    frame = _find_frame(list(_tracebacks(failure.traceback)), failure.type)
+    frame = find_frame(failure)
     parts = (queue, failure.type, _summary(failure), "" if frame is None else _format_frame(frame))
     return sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:16]
 
@@ -41,7 +38,7 @@ def group_title(failure: Failure) -> str:
     """
     summary = _summary(failure)
     title = f"{failure.type}: {summary}" if summary else failure.type
-    frame = _find_frame(list(_tracebacks(failure.traceback)), failure.type)
+    frame = find_frame(failure)
     if frame is None:
         return title[:LONGEST_TITLE]
     place = f" in {_format_frame(frame)}"
@@ -86,75 +83,10 @@ _VALUE = re.compile(
 )
 
 
-class _Frame(NamedTuple):
-    path: str
-    function: str
-
-
-# The traceback of an exception group is indented with bars.
-_FRAME = re.compile(r'^[ |]*File "(?P<path>[^"\n]*)", line \d+(?:, in (?P<function>.*))?$', re.MULTILINE)
-_BEGINNING = re.compile(r"^[ |+]*(?:Exception Group )?Traceback \(most recent call last\):$", re.MULTILINE)
-_GROUP = re.compile(r"^[ |+]*Exception Group Traceback \(most recent call last\):$", re.MULTILINE)
-_FIRST_OF_GROUP = re.compile(r"^[ |]*\+-\+-+ 1 -+$", re.MULTILINE)
-
-_FROZEN = re.compile(r"^<frozen")
-_STANDARD_LIBRARY = re.compile(r"/lib/python\d+(?:\.\d+)?t?/|/python\d*/lib/", re.IGNORECASE)
-_INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/]+)", re.IGNORECASE)
-_OUTBOX = re.compile(
-    r"(?:^|/)outbox/(?:(?:engine|transports|postgres|observers|fastapi|cli|admin|embedded|testing)/|(?:worker|relay|archiver)\.py$)"
-)
-_CALLED_LIBRARIES = frozenset({"pydantic", "pydantic_core", "sqlalchemy", "asyncpg"})
-"""Libraries that Outbox calls before and after a handler: their failures have no frame of the application."""
 _ANY_RELEASE = re.compile(r"[v\d][\d._-]*|[0-9a-f]{7,}", re.IGNORECASE)
 
 
-def _find_frame(tracebacks: Sequence[Sequence[_Frame]], type_: str) -> _Frame | None:
-    """Returns the deepest frame of the application, in the exception itself, or else in the exceptions that caused it."""
-    for frames in tracebacks:
-        own = [
-            frame
-            for frame in frames
-            if not any(pattern.search(frame.path) for pattern in (_FROZEN, _OUTBOX, _STANDARD_LIBRARY, _INSTALLED))
-        ]
-        if own and not type_.endswith("RecursionError"):
-            return own[-1]
-        if own:
-            # A recursion ends at an arbitrary function, so choose one of the repeated frames by name.
-            counts = Counter(own)
-            return min(frame for frame in own if counts[frame] > 1 or len(counts) == len(own))
-    # The handlers may be installed as a package: take the deepest frame of the package that Outbox called.
-    for frames in tracebacks:
-        after_outbox = next((index for index in range(len(frames), 0, -1) if _OUTBOX.search(frames[index - 1].path)), 0)
-        called = frames[after_outbox:]
-        if called and (package := _package(called[0].path)) and package not in _CALLED_LIBRARIES:
-            return next(frame for frame in reversed(called) if _package(frame.path) == package)
-    return None
-
-
-def _tracebacks(text: str) -> Iterator[Sequence[_Frame]]:
-    """Yields the frames of each exception in `text`, outermost first. The most informative exceptions come first.
-
-    That is: the last of a chain first, and the members of an exception group before the group.
-    """
-    groups = list(_GROUP.finditer(text))
-    if groups and (members := _FIRST_OF_GROUP.search(text, groups[-1].end())):
-        yield from _split(text[members.end() :])
-        text = text[: members.start()]
-    yield from reversed(list(_split(text)))
-
-
-def _split(text: str) -> Iterator[Sequence[_Frame]]:
-    for part in _BEGINNING.split(text):
-        if frames := [_Frame(match["path"].replace("\\", "/"), match["function"] or "") for match in _FRAME.finditer(part)]:
-            yield frames
-
-
-def _package(path: str) -> str | None:
-    match = _INSTALLED.search(path)
-    return match["package"] if match else None
-
-
-def _format_frame(frame: _Frame) -> str:
+def _format_frame(frame: Frame) -> str:
     """Formats a frame as folder, file and function."""
     # A folder named after a release would change the fingerprint with each deployment.
     *folders, file = frame.path.split("/")[-2:]

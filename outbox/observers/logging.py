@@ -54,7 +54,7 @@ from outbox.core.events import (
     WakeMode,
     WakeModeChanged,
 )
-from outbox.core.outcome import Cause, Dead, Done, Held, Postponed, Retry, Returned, Stalled
+from outbox.core.outcome import Cause, Dead, Done, Failure, Held, Postponed, Retry, Returned, Stalled, find_frame
 from outbox.core.tracking import get_handled
 from outbox.core.urls import redacted
 from outbox.engine.observers import SERVED
@@ -143,11 +143,11 @@ def _log_processed(event: Processed) -> None:
                 _write(event, logging.INFO, "processed %s in %s", _delivery(event), _seconds(event.duration))
         case Retry(delay, failure):
             text = "attempt %d at %s failed, again in %s: %s"
-            _write(event, logging.WARNING, text, event.attempt, _delivery(event), _seconds(delay), _safe(failure))
+            _write(event, logging.WARNING, text, event.attempt, _delivery(event), _seconds(delay), _located(failure))
         case Dead(cause, failure):
             level = logging.ERROR if cause in (Cause.UNDECODABLE, Cause.CRASHED) else logging.WARNING
             text = "attempt %d at %s dead-lettered it, %s: %s"
-            _write(event, level, text, event.attempt, _delivery(event), cause.value, _safe(failure))
+            _write(event, level, text, event.attempt, _delivery(event), cause.value, _located(failure))
         case Returned():
             _write(event, logging.DEBUG, "gave back %s", _delivery(event))
         case Postponed(delay):
@@ -285,7 +285,7 @@ _LINES: Mapping[type, _Line] = dict(
             BatchFailed,
             logging.WARNING,
             "a batch of %d messages of queue %s failed, handling them one by one: %s",
-            lambda e: (len(e.messages), e.queue, _safe(e.failure)),
+            lambda e: (len(e.messages), e.queue, _located(e.failure)),
         ),
         _line(
             CircuitOpened,
@@ -391,6 +391,12 @@ def _subject(message_id: str, routing_key: str) -> str:
 
 def _seconds(duration: timedelta) -> str:
     return f"{duration.total_seconds():.3f} s"
+
+
+def _located(failure: Failure) -> str:
+    """A failure of a handler, and the place in the application's code where it was raised."""
+    frame = find_frame(failure)
+    return _safe(failure) + (f" ({_safe(f'{frame.path}:{frame.line} in {frame.function}')})" if frame else "")
 
 
 def _safe(reason: object) -> str:

@@ -51,6 +51,7 @@ from outbox.core.events import (
     WakeMode,
     WakeModeChanged,
 )
+from outbox.core.outcome import Cause, Dead, Failure, Retry
 from outbox.core.tracking import tracking
 from outbox.observers.logging import FIELDS, LoggingObserver
 from tests.observers import events
@@ -151,6 +152,24 @@ def test_the_lines_of_a_handler_read_like_this(caplog: pytest.LogCaptureFixture)
         f"attempt 2 at {subject} failed, again in 60.000 s: ValueError: no luck with amqp://ada:***@rabbit/",
         f"attempt 2 at {subject} dead-lettered it, rejected: ValueError: no luck with amqp://ada:***@rabbit/",
     ]
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_the_line_of_a_failed_attempt_names_the_line_of_code_that_failed(dead: bool, caplog: pytest.LogCaptureFixture) -> None:
+    traceback = (
+        "Traceback (most recent call last):\n"
+        '  File "/app/.venv/lib/python3.12/site-packages/outbox/engine/attempt.py", line 90, in run\n    await call()\n'
+        '  File "/app/orders/handlers.py", line 12, in charge\n    pay(order)\n'
+        '  File "/app/orders/payment.py", line 34, in pay\n    client.post(order)\n'
+        '  File "/app/.venv/lib/python3.12/site-packages/httpx/_client.py", line 90, in post\n    raise\n'
+        "ValueError: no luck\n"
+    )
+    failure = Failure("ValueError", "no luck", traceback)
+    event = events.EXHAUSTED if dead else events.FAILED
+    outcome = Dead(Cause.EXHAUSTED, failure) if dead else Retry(events.MINUTE, failure)
+    observer.notify(replace(event, outcome=outcome))
+    (record,) = caplog.records
+    assert record.getMessage().endswith(": ValueError: no luck (/app/orders/payment.py:34 in pay)")
 
 
 def test_the_lines_of_a_relay_read_like_this(caplog: pytest.LogCaptureFixture) -> None:
