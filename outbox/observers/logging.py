@@ -119,10 +119,11 @@ class LoggingObserver:
             case Processed():
                 _log_processed(event)
             case BatchSent() if _log.isEnabledFor(logging.INFO):
-                text = "published %s to exchange %s, %s after it was written"
+                text = "published %s to exchange %s, %s after it was %s"
                 for message in event.messages:
                     subject = _subject(message.id, message.routing_key)
-                    _write(event, logging.INFO, text, subject, event.exchange_name, _seconds(message.age), about=message)
+                    waited, since = _seconds(message.age - message.scheduled), "due" if message.scheduled else "written"
+                    _write(event, logging.INFO, text, subject, event.exchange_name, waited, since, about=message)
             case SendFailed():
                 _log_failed_send(event)
             case PoisonIsolated():

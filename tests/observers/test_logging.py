@@ -185,6 +185,12 @@ def test_the_lines_of_a_relay_read_like_this(caplog: pytest.LogCaptureFixture) -
     ]
 
 
+def test_the_time_of_a_scheduled_message_counts_from_when_it_was_due(caplog: pytest.LogCaptureFixture) -> None:
+    sent = events.sent(60.25)
+    observer.notify(replace(sent, messages=[replace(sent.messages[0], scheduled=events.MINUTE)]))
+    assert caplog.records[0].getMessage().endswith("to exchange orders, 0.250 s after it was due")
+
+
 def test_a_batch_has_a_line_for_each_message(caplog: pytest.LogCaptureFixture) -> None:
     observer.notify(events.sent(0.1, 0.2, 0.3))
     assert len(caplog.records) == 3
