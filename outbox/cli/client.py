@@ -7,6 +7,7 @@ Both apply the same validation, masking and audit. Without `--url` the routes ru
 import asyncio
 import getpass
 import logging
+import re
 import sys
 import uuid
 from abc import ABC, abstractmethod
@@ -75,7 +76,25 @@ _DATABASE_OPTIONS = (
 """Options that cannot be combined with `--url`, because the service has its own settings for them."""
 _CONNECTION = frozenset({"database_url", "url", "timeout", *_DATABASE_OPTIONS})
 
+_AS_COMMANDS = (
+    (r"\b(?:set|use) force\b", "use --force"),
+    (r"\bPOST /requeue or /discard with the id (\S+)", r"`outbox dlq requeue \1` or `outbox dlq discard \1`"),
+    (r"\bPOST /resume with the scope (\w+) and the name (.+)", r"`outbox resume \1 \2`"),
+    (r"\bPOST /resume with the scope (\w+)", r"`outbox resume \1`"),
+    (r"\bPOST /deliveries/retry\b", "`outbox deliveries retry`"),
+    (r"\bGET /deliveries/(\w+)", r"`outbox deliveries \1`"),
+    (r"\bGET /chains/\{tracking_id\}", "`outbox chain`"),
+)
+"""What advice of the API calls a request or a field, and what the command line calls it."""
+
 Work = Callable[..., Awaitable[int | None]]
+
+
+def in_commands(advice: str) -> str:
+    """Names commands and options in place of the requests and fields of the API."""
+    for request, command in _AS_COMMANDS:
+        advice = re.sub(request, command, advice)
+    return advice
 
 
 def with_client(command: Work) -> Callable[..., None]:
@@ -278,7 +297,7 @@ class Client(ABC):
         kind = UnavailableError if status in _UNAVAILABLE else ApiError
         if not code:
             raise kind(f"{self._address} responded with status {status}: {_hint(answer)}", status=status, code=code)
-        parts = [f"{code}: {problem.get('detail', '')}"]
+        parts = [f"{code}: {in_commands(str(problem.get('detail', '')))}"]
         if status == HTTPStatus.UNAUTHORIZED:
             parts.append(f"set {TOKEN} to a token that the service accepts; `outbox token` creates one")
         if code == "forbidden":

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import click
 
 from outbox.cli import options
-from outbox.cli.client import Client, with_client
+from outbox.cli.client import Client, in_commands, with_client
 from outbox.cli.command import Command, DefaultGroup
 from outbox.cli.dlq.repair import confirm, read_headers
 from outbox.cli.options import FUTURE_TIME, PAST_TIME, json_output
@@ -327,7 +327,7 @@ async def show_delivery(client: Client, id_: str, *, as_json: bool, reveal: bool
     echo(f"  {one_line(found['reason'])}")
     echo_facts(
         [
-            ("hint", found["hint"] or ""),
+            ("hint", in_commands(found["hint"] or "")),
             ("queue", one_line(found["queue"])),
             ("routing key", one_line(found["routing_key"])),
             ("message id", found["message_id"]),
@@ -419,7 +419,7 @@ def _echo_message(message: Mapping[str, Any], *, reveal: bool) -> None:
     echo(f"  {one_line(message['reason'])}")
     echo_facts(
         [
-            ("hint", message["hint"] or ""),
+            ("hint", in_commands(message["hint"] or "")),
             ("routing key", one_line(message["routing_key"])),
             ("target queue", one_line(message["target_queue"] or "")),
             ("message id", message["message_id"] or "none yet"),

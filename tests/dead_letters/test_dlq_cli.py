@@ -272,7 +272,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -
     assert printed[0] == "Requeue of 4 dead letters"
     assert printed[1].split("queues")[1].strip() == "orders.confirm (3), gone (1)"
     assert printed[-3:] == [
-        "warning  2 will be refused: they are older than the deduplication window (use force to requeue them)",
+        "warning  2 will be refused: they are older than the deduplication window (use --force to requeue them)",
         "warning  3 share an ordering key with waiting messages, and will be sent after those",
         "warning  1 will be refused: the queue gone does not exist in PostgreSQL",
     ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from outbox.cli.client import LARGEST_PAGE, Client, UnavailableError, with_client
+from outbox.cli.client import LARGEST_PAGE, Client, UnavailableError, in_commands, with_client
 from outbox.cli.command import CliError, Command
 from outbox.cli.options import json_output
 from outbox.cli.output import age, counted, echo, echo_facts, echo_json, echo_table, overwrite, parse_time, time_and_age
@@ -178,7 +178,9 @@ async def _show(client: Client, number: int, outcome: str | None, limit: int, *,
     )
     if items:
         echo()
-        rows = [(item["id"], _word(item["outcome"]), _word(item["result"] or "-"), item["reason"]) for item in items]
+        rows = [
+            (item["id"], _word(item["outcome"]), _word(item["result"] or "-"), in_commands(item["reason"])) for item in items
+        ]
         echo_table(("ID", "OUTCOME", "RESULT", "REASON"), rows)
     if page["next"] and len(items) == len(page["items"]):
         echo(f"\n{len(items):,} shown: raise --limit to see more.")
@@ -276,7 +278,10 @@ async def conclude(client: Client, answer: Mapping[str, Any], *, as_json: bool) 
         if len(items) > _MOST_ITEMS:  # of a long list, only the items that were not done
             items = [item for item in items if item["outcome"] not in _DONE]
         if items:
-            echo_table(("ID", "OUTCOME", "REASON"), [(item["id"], _word(item["outcome"]), item["reason"]) for item in items])
+            echo_table(
+                ("ID", "OUTCOME", "REASON"),
+                [(item["id"], _word(item["outcome"]), in_commands(item["reason"])) for item in items],
+            )
             echo()
         echo(f"{_sentence(Counter(item['outcome'] for item in answer['items']))}.")
     return 1 if failed or (is_operation and answer["state"] in _NOT_DONE) else 0

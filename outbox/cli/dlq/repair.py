@@ -11,7 +11,7 @@ from typing import IO, Any
 import click
 
 from outbox.cli import options
-from outbox.cli.client import ApiError, Client, with_client
+from outbox.cli.client import ApiError, Client, in_commands, with_client
 from outbox.cli.command import CliError, Command
 from outbox.cli.dlq.letters import filter_options, take_filter
 from outbox.cli.dlq.operations import conclude, follow
@@ -225,7 +225,7 @@ def _echo_plan(plan: Mapping[str, Any]) -> None:
     if plan["warnings"]:
         echo()
     for warning in plan["warnings"]:
-        echo(styled("warning", fg="yellow"), f"  {warning}")
+        echo(styled("warning", fg="yellow"), f"  {in_commands(warning)}")
 
 
 def _counts(counts: Mapping[str, int]) -> str:
