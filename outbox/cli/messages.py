@@ -348,6 +348,9 @@ async def show_delivery(client: Client, id_: str, *, as_json: bool, reveal: bool
             for each in found["failures"]
         ]
         echo_table(("ATTEMPT", "FAILED", "ERROR", "MESSAGE"), rows, right=frozenset({"ATTEMPT", "FAILED"}))
+        if traceback := found["failures"][-1]["error"]["traceback"]:
+            echo()
+            echo(indented(traceback))
     _echo_payload(found, reveal=reveal)
 
 

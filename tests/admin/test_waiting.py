@@ -412,7 +412,7 @@ async def test_headers_that_are_no_object_are_replaced(
 
 FAILED = (
     '[{"at": "2026-11-20T12:00:00.000000+00:00", "attempt": 1, "type": "ShopError", "message": "token=hunter2", '
-    '"traceback": "t"}]'
+    '"traceback": "Traceback (most recent call last)"}]'
 )
 
 
@@ -675,7 +675,9 @@ async def test_commands_change_waiting_messages(database: str, connection: async
     published = ("messages", "publish", "order.placed", "--body", str(tmp_path / "body.json"))
     assert "Published" in await run(*published)
     assert "`outbox migrate --destination lake` creates it" in await run(*published, "--destination", "lake", code=1)
-    assert "ShopError" in await run("deliveries", retrying)
+    shown = await run("deliveries", retrying)
+    assert "ShopError" in shown
+    assert "\n\n  Traceback (most recent call last)\n" in shown
     await run("pause", "queue", "mail")
     assert "`outbox resume queue mail`" in await run("deliveries", retrying)
     assert "POST /resume with the scope queue and the name mail" in await run("deliveries", retrying, "--json")
