@@ -83,9 +83,11 @@ def test_the_list_is_printed_in_columns(dlq: Dlq, on: Any) -> None:
     assert [row[where:].split()[0] for row in rows[:3]] == ["orders.confirm", "orders.confirm", "-"]
     assert rows[0].startswith("1         open")
     assert rows[2].startswith("outbox-1  open")
-    assert rows[0].endswith("NoStock: no such order")
+    assert rows[0].endswith("shop.errors.NoStock: no such order")
     assert rows[2].endswith("Nacked: too large")
     assert rows[-1] == "3 dead letters."
+    # The filter takes the type as the list prints it.
+    assert dlq("list", "--exception", "shop.errors.NoStock").output.splitlines()[-1] == "2 dead letters."
 
 
 def test_an_empty_list_says_so(dlq: Dlq, on: Any) -> None:

@@ -41,7 +41,9 @@ _HIDDEN = "<hidden: too large or binary, so it cannot be masked>"
 filter_options = options.combine(
     click.option("--queue", help="Only of this queue."),
     click.option("--routing-key", help="Only with this routing key."),
-    click.option("--exception", "exception_type", metavar="TYPE", help="Only with this exception type, such as ValueError."),
+    click.option(
+        "--exception", "exception_type", metavar="TYPE", help="Only with this exception type, as `outbox dlq list` prints it."
+    ),
     click.option("--group", "group_id", metavar="ID", help="Only of this group; `outbox dlq groups` lists the ids."),
     click.option("--source", type=click.Choice([each.value for each in Source]), help="Only dead-lettered by this component."),
     click.option("--status", type=click.Choice([each.value for each in DeadLetterStatus]), help="Only with this status."),
@@ -95,7 +97,7 @@ async def list_(client: Client, *, limit: int, oldest: bool, as_json: bool, **gi
             f"{letter['failure_count']:,}",
             letter["queue"] or "-",
             letter["routing_key"],
-            f"{letter['error']['type'].rpartition('.')[2]}: {letter['error']['message']}",
+            _error(letter["error"]),
         )
         for letter in page["items"]
     ]
