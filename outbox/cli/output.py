@@ -17,6 +17,8 @@ import click
 _GAP = "  "
 _NARROWEST = 20
 """Minimum width of the last column of a table in a narrow terminal."""
+_WIDEST = 60
+"""Maximum width of the other columns in a terminal."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -80,8 +82,10 @@ def _is_safe(char: str) -> bool:
 
 
 def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()) -> None:
-    """Prints a table. Columns in `right` are right-aligned. In a terminal the last column is cut to the width."""
+    """Prints a table. Columns in `right` are right-aligned. In a terminal, long cells are cut, the last column to its width."""
     rows = [[one_line(cell) for cell in row] for row in rows]
+    if is_terminal := sys.stdout.isatty():  # a pipe or a file gets the whole lines, for grep
+        rows = [[*(cut(cell, _WIDEST) for cell in row[:-1]), *row[-1:]] for row in rows]
     widths = [max(len(row[column]) for row in [headings, *rows]) for column in range(len(headings))]
     before_last = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
     widest = max(shutil.get_terminal_size().columns, before_last + _NARROWEST)
@@ -91,7 +95,7 @@ def echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right:
             for heading, cell, width in zip(headings, row, widths, strict=True)
         ]
         line = _GAP.join(cells).rstrip()
-        if sys.stdout.isatty():  # a pipe or a file gets the whole line, for grep
+        if is_terminal:
             line = cut(line, widest)
         echo(styled(line, bold=True) if number == 0 else line)
 

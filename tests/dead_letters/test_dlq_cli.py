@@ -90,6 +90,13 @@ def test_the_list_is_printed_in_columns(dlq: Dlq, on: Any) -> None:
     assert dlq("list", "--exception", "shop.errors.NoStock").output.splitlines()[-1] == "2 dead letters."
 
 
+def test_a_long_routing_key_is_cut_in_a_terminal_and_whole_in_a_pipe(url: str, dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, routing_key="k" * 255))
+    output, _ = in_terminal(url, ["list"], "")
+    assert f"  {'k' * 59}…  ValueError: no such" in output
+    assert f"  {'k' * 255}  ValueError: no such order" in dlq("list").output
+
+
 def test_an_empty_list_says_so(dlq: Dlq, on: Any) -> None:
     assert dlq("list").output == "No open dead letters.\n"
     assert dlq("list", "--queue", "x").output == "No open dead letters match the filter.\n"
