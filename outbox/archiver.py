@@ -1,12 +1,13 @@
 """Archiver: moves dead letters from the broker into the database. Creates the adapters for the engine's archiver."""
 
+import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from outbox.core import arguments
 from outbox.core.arguments import at_least_one, exactly_one, interval
 from outbox.core.byte_limits import MAX_BATCH_BYTES
-from outbox.core.urls import postgres_url
+from outbox.core.urls import postgres_url, server_address
 from outbox.engine.archive import ArchiveRunner, ArchiveSettings
 from outbox.engine.lifecycle import GRACE_PERIOD, Stopping, run_until_stopped, wait_until_available
 from outbox.engine.tasks import ungrouped
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from outbox.ports import DeadLetterQueues
     from outbox.postgres.pool import Pool
+
+_log = logging.getLogger("outbox")
 
 POOL_SIZE = 3
 """Connections for recording, looking for queues, and counting, so that none waits for another."""
@@ -121,6 +124,8 @@ class Archiver:
 
         meters = open_meters(enabled=self._enable_otel_metrics, source=self._broker)
         observer = build_observer(enable_metrics=self._enable_metrics, meters=meters)
+        if isinstance(self._broker, str):
+            _log.info("archiver started: dead letters come from %s", server_address(self._broker))
         async with given_or_open(self._pool, self._url, size=POOL_SIZE, application_name="outbox archiver") as pool:
             archive = PostgresArchive(pool, self._table, masking=self._masking)
             if not await wait_until_available(archive.check, stopping, observer):

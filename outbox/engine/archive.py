@@ -1,6 +1,7 @@
 """The archiver: moves dead letters from the broker's queues into the database, where they can be listed and searched."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,6 +13,8 @@ from outbox.core.events import Archived, DeadLettersMeasured, Dependency
 from outbox.engine.lifecycle import Outage, Pauses, Stopping, entered
 from outbox.errors import BrokerUnavailableError, DatabaseUnavailableError, StaleDeliveryError, TopologyError
 from outbox.ports import Archive, DeadDelivery, DeadLetterQueues, Observer
+
+_log = logging.getLogger("outbox")
 
 FIRST_RETRY = timedelta(seconds=1)
 """First pause before retrying a missing queue: a worker that has just started is about to create it."""
@@ -55,6 +58,7 @@ class ArchiveRunner:
             archived: dict[str, asyncio.Task[None]] = {}
             while not stopping.requested:
                 for queue in sorted(self._known - archived.keys()):
+                    _log.info("archives the dead letters of queue %s", queue)
                     archived[queue] = tasks.create_task(self._archive_queue(queue, stopping))
                 try:
                     new = await self._archive.known_queues() - self._known

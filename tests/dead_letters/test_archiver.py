@@ -18,6 +18,7 @@ from outbox import MessageRelay, ensure_outbox_schema_async
 from outbox.archiver import Archiver
 from outbox.core.events import Archived, DeadLettersMeasured, DependencyLost, DependencyRestored
 from outbox.core.outcome import Cause, Dead, Failure
+from outbox.core.urls import server_address
 from outbox.dead_letters import DeadLetters
 from outbox.dead_letters.model import DeadLetterFilter
 from outbox.dead_letters.reader import DeadLetterListing
@@ -90,11 +91,20 @@ async def empty(broker_admin: RabbitAdmin) -> bool:
 
 
 async def test_a_dead_letter_is_archived_with_its_failure_and_leaves_the_broker(
-    database: str, pool: Pool, broker_url: str, broker: RabbitBroker, broker_admin: RabbitAdmin
+    database: str,
+    pool: Pool,
+    broker_url: str,
+    broker: RabbitBroker,
+    broker_admin: RabbitAdmin,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", logger="outbox")
     await die(broker, "m1")
     async with archiving(database, broker_url, "mail"):
         [row] = await archived(pool, 1)
+    started, taken, *_ = [line for line in caplog.messages if "archive" in line]
+    assert started == f"archiver started: dead letters come from {server_address(broker_url)}"
+    assert taken == "archives the dead letters of queue mail"
     assert await empty(broker_admin)
     assert (row["message_id"], row["queue"], row["routing_key"], row["exchange"]) == ("m1", "mail", "order.placed", "shop")
     assert (row["source"], row["cause"], row["status"]) == ("worker", "rejected", "open")
