@@ -135,7 +135,10 @@ class Event(Generic[ModelT]):
             raise MalformedMessageError(
                 f"the message has version {version} of {self.routing_key!r}, and the oldest that is accepted is {self.oldest}"
             )
-        value = from_json(body)
+        try:
+            value = from_json(body)
+        except ValueError as error:
+            raise MalformedMessageError(f"the body of {self.routing_key!r}, version {version}, is not JSON: {error}") from error
         for step in range(version, self.version):
             if not isinstance(value, dict):
                 raise MalformedMessageError(f"version {step} of {self.routing_key!r} must be a JSON object")

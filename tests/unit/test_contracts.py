@@ -114,6 +114,13 @@ def test_an_old_body_that_is_no_object_is_malformed(body: bytes) -> None:
         order_placed().read(body, {"event-version": 1})
 
 
+def test_an_older_body_that_is_not_json_is_named_as_such() -> None:
+    event = Event("order.placed", Order, version=2)
+    event.upcast(from_=1)(lambda body: body)
+    with pytest.raises(MalformedMessageError, match="version 1, is not JSON: expected ident"):
+        event.read(b"not json", {"event-version": 1})
+
+
 def test_a_body_that_upcasters_make_invalid_is_malformed() -> None:
     with pytest.raises(ValidationError):
         order_placed().read(b'{"id": "seven", "placed_on": "2026-03-01"}', {"event-version": 1})
