@@ -289,6 +289,15 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -
     assert on(statuses) == ["open"] * 4
 
 
+def test_a_dry_run_of_an_edit_shows_the_new_body_masked(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: bury(pool, body=b'{"id": 7}'))
+    edit = "--body", "-", "--version", "1"
+    answer = dlq("requeue", "1", *edit, "--dry-run", typed=b'{"id": 8, "password": "hunter2"}')
+    assert answer.output.splitlines()[-1].endswith('{"id": 8, "password": "***"}')
+    [item] = json.loads(dlq("requeue", "1", *edit, "--dry-run", "--json", typed=b"\xff\xfe").output)["sample"]
+    assert item["size"] == 2
+
+
 def test_an_action_by_filter_needs_a_confirmation(dlq: Dlq, on: Any) -> None:
     on(lambda pool: bury(pool, 2))
     for arguments in (["requeue", "--group", "f1"], ["discard", "--all"], ["purge", "1", "--force", "--reason", "old"]):

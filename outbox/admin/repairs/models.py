@@ -1,11 +1,12 @@
 """Response models of repairs: outcomes for each dead letter, operations with progress, dry runs."""
 
+import json
 from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
 from outbox.admin.dlq.models import DeadLetterFilters, Outcome, error_of, outcome_word
 from outbox.admin.models import Error, Model, Moment, Page, ShapedAs
@@ -14,6 +15,7 @@ from outbox.admin.repairs.requests import OperationOptions
 from outbox.dead_letters import (
     Action,
     DeadLetter,
+    Edit,
     Item,
     ItemOutcome,
     Operation,
@@ -22,7 +24,7 @@ from outbox.dead_letters import (
     Plan,
     Repaired,
 )
-from outbox.masking import Masking
+from outbox.masking import Masking, preview
 
 
 class ItemResponse(Model):
@@ -199,16 +201,21 @@ class SampledItem(Model):
     preview: str
 
     @classmethod
-    def of(cls, letter: DeadLetter, masking: Masking) -> Self:
-        """Converts a dead letter whose message and preview are already masked."""
+    def of(cls, letter: DeadLetter, masking: Masking, edit: Edit | None) -> Self:
+        """Converts a dead letter whose message and preview are already masked. With `edit`, has its new body."""
+        shown, size = letter.preview, letter.size
+        if edit is not None and edit.body is not None:
+            value = edit.body.root if isinstance(edit.body, RootModel) else edit.body
+            body = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode(errors="replace")
+            shown, size = preview(body, letter.content_type, masking.of_message(body)), len(body)
         return cls(
             id=letter.id,
             queue=letter.queue,
             routing_key=letter.routing_key,
             error=error_of(letter, masking),
             failed_at=letter.failed_at,
-            size=letter.size,
-            preview=letter.preview,
+            size=size,
+            preview=shown,
         )
 
 
@@ -226,8 +233,8 @@ class DryRunResponse(Model):
     expires_at: Moment
 
     @classmethod
-    def of(cls, plan: Plan, token: IssuedToken, masking: Masking) -> Self:
-        """Converts a plan, with its token."""
+    def of(cls, plan: Plan, token: IssuedToken, masking: Masking, edit: Edit | None) -> Self:
+        """Converts a plan, with its token, and the edit that belongs to the request."""
         by_exception = Counter[str]()
         for type_, count in plan.by_exception.items():
             by_exception[masking.masked_text(type_)] += count
@@ -236,7 +243,7 @@ class DryRunResponse(Model):
             count=plan.count,
             by_queue=dict(plan.by_queue),
             by_exception=dict(by_exception),
-            sample=[SampledItem.of(letter, masking) for letter in plan.sample],
+            sample=[SampledItem.of(letter, masking, edit) for letter in plan.sample],
             warnings=list(plan.warnings),
             confirm_token=token.token,
             expires_at=token.expires_at,

@@ -45,12 +45,11 @@ async def _apply_repair(context: RequestContext, change: Repair, key: str | None
     """Applies a repair once per idempotency key, or plans it for a dry run, and returns the response."""
     dead_letters, selector, options = context.admin.dead_letters, change.selector.selection(), change.options()
     if change.dry_run:
-        if isinstance(change, RequeueRequest):
-            await prepare_edit(context, change)
+        edit = await prepare_edit(context, change) if isinstance(change, RequeueRequest) else None
         planned = {name: options[name] for name in ("destination", "force") if name in options}
         plan = await dead_letters.plan(change.action, selector, max_items=change.max_items, **planned)
         token = await issue_token(context, change, plan.expected)
-        return to_response(StoredResponse(200, {}, _encode(DryRunResponse.of(plan, token, context.admin.masking))))
+        return to_response(StoredResponse(200, {}, _encode(DryRunResponse.of(plan, token, context.admin.masking, edit))))
     async with idempotency_lock(context, key, change) as lock:
         if isinstance(lock, StoredResponse):
             return to_response(lock, replayed=True)
