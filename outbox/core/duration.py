@@ -25,10 +25,21 @@ def parse_duration(text: str) -> timedelta:
     if match is None or not text:
         raise DurationError(
             f"{text!r} is not a duration: write minutes (1-59), seconds (1-59) and milliseconds (1-999) "
-            f"in that order, such as '1m30s' or '500ms', or '0'"
+            f"in that order, such as '1m30s' or '500ms', or '0'{_advice(text)}"
         )
     minutes, seconds, milliseconds = (int(match[unit] or 0) for unit in ("m", "s", "ms"))
     return timedelta(minutes=minutes, seconds=seconds, milliseconds=milliseconds)
+
+
+def _advice(text: str) -> str:
+    """How to write the duration that `text` means, such as `90s`; empty if it cannot be written."""
+    match = re.fullmatch(r"(?P<number>[0-9]{1,7})(?P<unit>m|s|ms)", text, re.ASCII)
+    milliseconds = int(match["number"]) * {"m": 60_000, "s": 1_000, "ms": 1}[match["unit"]] if match else 0
+    if not 0 < milliseconds < 3_600_000:
+        return ""
+    seconds, milliseconds = divmod(milliseconds, 1_000)
+    parts = ((seconds // 60, "m"), (seconds % 60, "s"), (milliseconds, "ms"))
+    return f"; write {text!r} as '{''.join(f'{number}{unit}' for number, unit in parts if number)}'"
 
 
 def as_delay(value: str | float | timedelta) -> timedelta:

@@ -82,6 +82,20 @@ def test_anything_else_is_refused_with_the_text_in_the_message(text: str) -> Non
     assert isinstance(refusal.value, ValueError)
 
 
+@pytest.mark.parametrize(
+    ("text", "written"), [("60s", "1m"), ("90s", "1m30s"), ("1500ms", "1s500ms"), ("05s", "5s"), ("3599s", "59m59s")]
+)
+def test_the_refusal_says_how_the_duration_is_written(text: str, written: str) -> None:
+    with pytest.raises(DurationError, match=rf"; write '{text}' as '{written}'$"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["60m", "3600s", "1h", "00s", "1m60s", "9999999s"])
+def test_the_refusal_of_what_cannot_be_written_has_no_example_of_it(text: str) -> None:
+    with pytest.raises(DurationError, match=r"or '0'$"):
+        parse_duration(text)
+
+
 @pytest.mark.parametrize("value", [None, 5, 1.5, b"1m", timedelta(seconds=1), ["1m"]])
 def test_what_is_not_text_is_refused_too(value: object) -> None:
     with pytest.raises(DurationError, match="must be a string such as '1m30s'"):
