@@ -215,6 +215,7 @@ RUN_BY = {
     ),
     "docs/testing.md: # test_routes.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
     "docs/testing.md: # test_handlers.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
+    "docs/testing.md: # test_chain.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
     "docs/testing.md: # conftest.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
     "docs/testing.md: # test_crashes.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
 }

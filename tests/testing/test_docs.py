@@ -14,4 +14,4 @@ def test_the_examples_of_the_page_on_testing_pass(tmp_path: Path) -> None:
         (tmp_path / match["name"]).write_text(match["text"])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60)
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
