@@ -23,13 +23,13 @@ CEILINGS = {
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours. A
     # file is threads, which handlers, files and sources of databases share. 3 files and 23 edges are modules of 500 to 860
     # lines that held two ideas: handlers' connections and transactions, changes of many messages and of one, counts and lists.
-    # An edge is the header of versions, which typed events and edits read.
+    # Two edges are the header of versions, which typed events and edits read, and the line of code that a failure names.
     "Python files": 266,
-    "lines of Python": 62_132,
+    "lines of Python": 62_128,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_571,
+    "import edges": 1_572,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

@@ -3,14 +3,11 @@
 The relay and the worker settle each message with one of these values. `RetryPolicy` chooses between `Retry` and `Dead`.
 """
 
-import re
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import NamedTuple
 
 MESSAGE_LIMIT = 2_000
 """Longest exception message that is kept, in characters."""
@@ -152,79 +149,3 @@ def _redact(text: str, redact: Redact) -> str:
 def qualified_name(type_: type) -> str:
     """Returns `module.QualName`, without the module for builtins."""
     return type_.__qualname__ if type_.__module__ == "builtins" else f"{type_.__module__}.{type_.__qualname__}"
-
-
-# --- the place of a failure in the code ----------------------------------------------------------------------------------
-
-
-class Frame(NamedTuple):
-    """A line of a traceback: the file, the function, and the number of the line."""
-
-    path: str
-    function: str
-    line: str
-
-
-# The traceback of an exception group is indented with bars.
-_FRAME = re.compile(r'^[ |]*File "(?P<path>[^"\n]*)", line (?P<line>\d+)(?:, in (?P<function>.*))?$', re.MULTILINE)
-_BEGINNING = re.compile(r"^[ |+]*(?:Exception Group )?Traceback \(most recent call last\):$", re.MULTILINE)
-_GROUP = re.compile(r"^[ |+]*Exception Group Traceback \(most recent call last\):$", re.MULTILINE)
-_FIRST_OF_GROUP = re.compile(r"^[ |]*\+-\+-+ 1 -+$", re.MULTILINE)
-
-_FROZEN = re.compile(r"^<frozen")
-_STANDARD_LIBRARY = re.compile(r"/lib/python\d+(?:\.\d+)?t?/|/python\d*/lib/", re.IGNORECASE)
-_INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<package>[^/]+)", re.IGNORECASE)
-_OUTBOX = re.compile(
-    r"(?:^|/)outbox/(?:(?:engine|transports|postgres|observers|fastapi|cli|admin|embedded|testing)/|(?:worker|relay|archiver)\.py$)"
-)
-_CALLED_LIBRARIES = frozenset({"pydantic", "pydantic_core", "sqlalchemy", "asyncpg"})
-"""Libraries that Outbox calls before and after a handler: their failures have no frame of the application."""
-
-
-def find_frame(failure: Failure) -> Frame | None:
-    """Returns the deepest frame of the application, in the exception itself, or else in the exceptions that caused it."""
-    tracebacks = list(_tracebacks(failure.traceback))
-    for frames in tracebacks:
-        own = [
-            frame
-            for frame in frames
-            if not any(pattern.search(frame.path) for pattern in (_FROZEN, _OUTBOX, _STANDARD_LIBRARY, _INSTALLED))
-        ]
-        if own and not failure.type.endswith("RecursionError"):
-            return own[-1]
-        if own:
-            # A recursion ends at an arbitrary function, so choose one of the repeated frames by name.
-            counts = Counter(frame[:2] for frame in own)
-            return min(frame for frame in own if counts[frame[:2]] > 1 or len(counts) == len(own))
-    # The handlers may be installed as a package: take the deepest frame of the package that Outbox called.
-    for frames in tracebacks:
-        after_outbox = next((index for index in range(len(frames), 0, -1) if _OUTBOX.search(frames[index - 1].path)), 0)
-        called = frames[after_outbox:]
-        if called and (package := _package(called[0].path)) and package not in _CALLED_LIBRARIES:
-            return next(frame for frame in reversed(called) if _package(frame.path) == package)
-    return None
-
-
-def _tracebacks(text: str) -> Iterator[Sequence[Frame]]:
-    """Yields the frames of each exception in `text`, outermost first. The most informative exceptions come first.
-
-    That is: the last of a chain first, and the members of an exception group before the group.
-    """
-    groups = list(_GROUP.finditer(text))
-    if groups and (members := _FIRST_OF_GROUP.search(text, groups[-1].end())):
-        yield from _split(text[members.end() :])
-        text = text[: members.start()]
-    yield from reversed(list(_split(text)))
-
-
-def _split(text: str) -> Iterator[Sequence[Frame]]:
-    for part in _BEGINNING.split(text):
-        if frames := [
-            Frame(match["path"].replace("\\", "/"), match["function"] or "", match["line"]) for match in _FRAME.finditer(part)
-        ]:
-            yield frames
-
-
-def _package(path: str) -> str | None:
-    match = _INSTALLED.search(path)
-    return match["package"] if match else None

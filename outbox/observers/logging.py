@@ -54,7 +54,8 @@ from outbox.core.events import (
     WakeMode,
     WakeModeChanged,
 )
-from outbox.core.outcome import Cause, Dead, Done, Failure, Held, Postponed, Retry, Returned, Stalled, find_frame
+from outbox.core.fingerprint import find_frame
+from outbox.core.outcome import Cause, Dead, Done, Failure, Held, Postponed, Retry, Returned, Stalled
 from outbox.core.tracking import get_handled
 from outbox.core.urls import redacted
 from outbox.engine.observers import SERVED
