@@ -563,7 +563,8 @@ def _readers(consumers: Sequence[Mapping[str, Any]], headers: Mapping[str, Any])
     readers: list[Mapping[str, Any]] = []
     versions: set[int] = set()
     for consumer in consumers:
-        if (event := consumer.get("event")) is None:
+        event = consumer.get("event")
+        if not isinstance(event, Mapping) or not isinstance(event.get("version"), int):  # it may be from another release
             readers.append(consumer)
             continue
         versions.add(event["version"])

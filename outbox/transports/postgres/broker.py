@@ -393,6 +393,7 @@ class PostgresBroker:
     @asynccontextmanager
     async def _shared_waker(self) -> AsyncIterator[Waker]:
         """Provides the one waker that all subscriptions share. It runs as long as any of them needs it."""
+        is_first = self._waker is None
         if self._waker is None:
             doorbell = PostgresDoorbell(
                 borrow_from(self._opened_pool) if self._url is None else connect_to(self._url, application_name=_NAME),
@@ -404,10 +405,10 @@ class PostgresBroker:
             self._waker_tasks = [asyncio.create_task(doorbell.run()), asyncio.create_task(self._waker.run())]
             for task in self._waker_tasks:
                 task.add_done_callback(_log_failure)
-            if not self._of_source:
-                await self._warn_of_other_brokers()
         self._waker_users += 1
         try:
+            if is_first and not self._of_source:
+                await self._warn_of_other_brokers()
             yield self._waker
         finally:
             self._waker_users -= 1
