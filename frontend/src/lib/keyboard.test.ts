@@ -1,5 +1,7 @@
-import { renderHook } from "@testing-library/react";
+import { render, renderHook, screen } from "@testing-library/react";
+import { createElement } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Button } from "~/ui";
 import { listenForShortcuts, useActiveShortcuts, useShortcuts } from "./keyboard";
 
 let stop = () => {};
@@ -42,6 +44,13 @@ describe("shortcuts", () => {
     unmount();
     expect(press("j").defaultPrevented).toBe(false);
     expect(run).toHaveBeenCalledTimes(2);
+  });
+
+  it("work while a disabled button has focus", () => {
+    const { run } = mountShortcut("Escape");
+    render(createElement(Button, { whyNot: "this is the last one" }, "Next"));
+    press("Escape", screen.getByRole("button"));
+    expect(run).toHaveBeenCalledOnce();
   });
 
   it("are ignored behind an open dialog, even without focus in it", () => {

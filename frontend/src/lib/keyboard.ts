@@ -55,7 +55,9 @@ export function listenForShortcuts(target: Document = document): () => void {
         ?.run(event);
       return;
     }
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    // A disabled button prevents the default of every key, and handles none.
+    if (event.defaultPrevented && !isDisabled(event.target)) return;
     if (isTyping(event.target) || inDialog(event.target)) return;
     if (event.key === "Enter" && handlesEnter(event.target)) return;
     const pair = first && Date.now() - first.at < SEQUENCE_TIMEOUT ? `${first.key} ${event.key}` : undefined;
@@ -72,6 +74,10 @@ export function listenForShortcuts(target: Document = document): () => void {
   }
   target.addEventListener("keydown", onKeyDown);
   return () => target.removeEventListener("keydown", onKeyDown);
+}
+
+function isDisabled(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches("button[aria-disabled=true]");
 }
 
 function isTyping(target: EventTarget | null): boolean {
