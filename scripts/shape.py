@@ -25,7 +25,7 @@ CEILINGS = {
     # lines that held two ideas: handlers' connections and transactions, changes of many messages and of one, counts and lists.
     # Two edges are the header of versions, which typed events and edits read, and the line of code that a failure names.
     "Python files": 266,
-    "lines of Python": 62_130,
+    "lines of Python": 62_140,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,

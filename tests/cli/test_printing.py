@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 import outbox.cli
 from outbox.cli import main
+from outbox.cli.client import in_commands
 from outbox.cli.output import echo, echo_json, printable, styled
 
 HOSTILE = "a\x1b]0;owned\x07b\x1b[2Jc\x9b8md\u202ee\rf\x7fg"
@@ -181,3 +182,25 @@ def test_commands_print_only_through_the_escaping_functions() -> None:
                     raise AssertionError(f"{file.name}:{node.lineno} prints past outbox.cli.output")
                 case ast.Attribute(value=ast.Name(id="click"), attr="echo" | "secho" | "style" | "echo_via_pager"):
                     raise AssertionError(f"{file.name}:{node.lineno} prints past outbox.cli.output")
+
+
+def test_advice_of_the_api_names_commands_and_options() -> None:
+    """All texts of the API but docstrings and descriptions of fields, with a 7 for each value in them."""
+    folder = Path(outbox.cli.__file__).parents[1]
+    found: set[str] = set()
+    for file in (*folder.glob("admin/**/*.py"), *folder.glob("dead_letters/*.py")):
+        nodes = list(ast.walk(ast.parse(file.read_text())))
+        formatted = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+        found |= {
+            "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in node.values) for node in formatted
+        }
+        inner = {id(part) for node in formatted for part in node.values}
+        returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
+        for node in (part for value in returned for part in ast.walk(value)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+                found.add(node.value)
+    advice = [text for text in found if re.search(r"\b(POST|GET) /|\b(set|use) force\b", text)]
+    assert len(advice) >= 7
+    # The name of an outbox is a part of `--url`, so its list is that of the service.
+    left = [text for text in map(in_commands, advice) if re.search(r"\b(POST|GET) /(?!outboxes)|(?<!--)\bforce\b", text)]
+    assert left == []

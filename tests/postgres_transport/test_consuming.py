@@ -19,6 +19,7 @@ from outbox.dead_letters import DeadLetters
 from outbox.errors import ConfigurationError, MalformedMessageError, TopologyError
 from outbox.ports import Delivery, Intake, Subscription
 from outbox.postgres.pool import Pool, open_pool
+from outbox.runtime.brokers import destination_of, own_database
 from outbox.transports.postgres import PostgresBroker
 from outbox.transports.postgres.subscription import PostgresIntake
 from tests.contract.harness import EXCHANGE, Recorder
@@ -730,15 +731,17 @@ async def test_a_row_of_another_program_with_headers_that_are_no_object_harms_no
 @pytest.mark.parametrize(
     ("destinations", "warned"),
     [
-        (["RabbitMQ at here:5672, virtual host /, exchange outbox"], True),
-        (["RabbitMQ at here:5672, virtual host /, exchange outbox", "PostgreSQL at here:5432, database a, exchange b"], False),
+        (["amqp://ada@here/"], True),
+        (["amqp://ada@here/", "postgresql://ada@here/a"], False),
+        (["amqp://ada@here/", None], False),
         ([], False),
     ],
 )
 async def test_a_worker_beside_relays_to_another_broker_says_so(
-    broker: PostgresBroker, pool: Pool, caplog: pytest.LogCaptureFixture, destinations: list[str], warned: bool
+    broker: PostgresBroker, pool: Pool, caplog: pytest.LogCaptureFixture, destinations: list[str | None], warned: bool
 ) -> None:
-    for destination in destinations:
+    for url in destinations:
+        destination = own_database(exchange_name="a") if url is None else destination_of(url, exchange_name="a")
         await pool.execute(
             "insert into outbox_relay (id, outbox_table, destination, name, held_until) "
             "values (gen_random_uuid(), 'outbox_table'::regclass::oid, $1, 'relay-1', now() + interval '1 minute')",

@@ -1,17 +1,16 @@
 """Response models of repairs: outcomes for each dead letter, operations with progress, dry runs."""
 
-import json
 from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
 from outbox.admin.dlq.models import DeadLetterFilters, Outcome, error_of, outcome_word
 from outbox.admin.models import Error, Model, Moment, Page, ShapedAs
 from outbox.admin.repairs.once import IssuedToken
-from outbox.admin.repairs.requests import OperationOptions
+from outbox.admin.repairs.requests import OperationOptions, encode_edit
 from outbox.dead_letters import (
     Action,
     DeadLetter,
@@ -202,12 +201,14 @@ class SampledItem(Model):
 
     @classmethod
     def of(cls, letter: DeadLetter, masking: Masking, edit: Edit | None) -> Self:
-        """Converts a dead letter whose message and preview are already masked. With `edit`, has its new body."""
+        """Converts a dead letter whose message and preview are already masked. With `edit`, has its new body.
+
+        Raises `invalid_edit` for a body that cannot be stored.
+        """
         shown, size = letter.preview, letter.size
         if edit is not None and edit.body is not None:
-            value = edit.body.root if isinstance(edit.body, RootModel) else edit.body
-            body = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode(errors="replace")
-            shown, size = preview(body, letter.content_type, masking.of_message(body)), len(body)
+            body, content_type = encode_edit(letter, edit)
+            shown, size = preview(body, content_type, masking.of_message(body)), len(body)
         return cls(
             id=letter.id,
             queue=letter.queue,

@@ -23,7 +23,7 @@ from outbox.admin.brokers import BrokerKind, BrokerView
 from outbox.admin.dlq.models import DeadLetterFilters
 from outbox.admin.models import Instant, LongText, Model, Moment, Request, Seconds, Text
 from outbox.admin.problems import Code, Problem
-from outbox.core.codec import RESERVED_PREFIX, VERSION_HEADER, event_version
+from outbox.core.codec import RESERVED_PREFIX, VERSION_HEADER, edited_content_type, encode_body, event_version
 from outbox.core.topics import matches
 from outbox.dead_letters import (
     CANARY_WAIT,
@@ -38,7 +38,7 @@ from outbox.dead_letters import (
     ToQueue,
 )
 from outbox.dead_letters.actions import LATEST_START, Options
-from outbox.errors import BrokerUnavailableError, MalformedMessageError
+from outbox.errors import BrokerUnavailableError, EncodingError, MalformedMessageError
 from outbox.reporting.components import ComponentStatus, components
 from outbox.runtime.brokers import stored_label
 
@@ -510,6 +510,15 @@ def read_edit(request: EditRequest) -> Edit:
         except ValueError:
             raise Problem(Code.INVALID_EDIT, "the encoding is base64, but the body is not valid base64") from None
     return Edit(version=request.version, body=body, headers=request.headers)
+
+
+def encode_edit(letter: DeadLetter, edit: Edit) -> tuple[bytes, str]:
+    """Returns the new body as the requeue will store it, and its content type. Raises `invalid_edit`."""
+    try:
+        body, kind = encode_body(edit.body, routing_key=letter.routing_key)
+    except EncodingError as error:
+        raise Problem(Code.INVALID_EDIT, str(error)) from None
+    return body, edited_content_type(letter.content_type, kind)
 
 
 async def require_valid_body(

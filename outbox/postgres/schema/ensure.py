@@ -48,7 +48,7 @@ def ensure_table(table: TableName) -> Plan:
     Changes nothing if it is complete, or if its schema is of a newer release.
     """
     yield from _require_new_server()
-    if (yield from _newer_version(table.schema)) is None and (yield from _differences([outbox_differences(table)])):
+    if not _is_newer((yield from stamped_version(table.schema))) and (yield from _differences([outbox_differences(table)])):
         yield from _exclusively(lambda: _change_table(table))
 
 
@@ -58,17 +58,16 @@ def ensure_schema(table: TableName, destinations: Sequence[str] = ()) -> Plan:
     Also those of `destinations`, and of destinations that exist. A schema of a newer release stays as it is.
     """
     yield from _require_new_server()
-    newer = yield from _newer_version(table.schema)
-    if newer is None and (yield from _is_incomplete(table)):
-        yield from _exclusively(lambda: _change_schema(table))
+    stamped = yield from stamped_version(table.schema)
     known = [name for (name,) in (yield destinations_of(table))]
-    if newer is not None:
-        logger.warning("the schema has version %s, and this release knows versions up to %s: nothing was changed", newer, HEAD)
+    if _is_newer(stamped):
         if missing := sorted({*destinations} - {*known}):
             raise SchemaError(
-                f"the schema has version {newer}, of a newer release: create the table of {', '.join(missing)} with that"
+                f"the schema has version {stamped}, of a newer release: create the table of {', '.join(missing)} with that"
             )
         return
+    if (yield from _is_incomplete(table, stamped)):
+        yield from _exclusively(lambda: _change_schema(table))
     for child in dict.fromkeys(destination_table(table, name) for name in (*known, *destinations)):
         if child != table and (yield from _differences([outbox_differences(child)])):
             yield from _exclusively(lambda child=child: _change_destination(table, child))  # type: ignore[misc]
@@ -76,7 +75,7 @@ def ensure_schema(table: TableName, destinations: Sequence[str] = ()) -> Plan:
 
 def _change_table(table: TableName) -> Plan:
     # Looked at again under the lock: another process may have made the changes while this one waited for it.
-    if (yield from _newer_version(table.schema)) is not None or not (yield from _differences([outbox_differences(table)])):
+    if not is_known((yield from stamped_version(table.schema))) or not (yield from _differences([outbox_differences(table)])):
         return
     for version in VERSIONS:
         yield from _yield_each(version.outbox_table(table))
@@ -84,15 +83,15 @@ def _change_table(table: TableName) -> Plan:
 
 
 def _change_destination(table: TableName, child: TableName) -> Plan:
-    if (yield from _newer_version(table.schema)) is None:
+    if is_known((yield from stamped_version(table.schema))):
         yield create_destination(table, child)
         yield from _change_table(child)
 
 
 def _change_schema(table: TableName) -> Plan:
-    if (yield from _newer_version(table.schema)) is not None or not (yield from _is_incomplete(table)):
-        return
     stamped = yield from stamped_version(table.schema)
+    if not is_known(stamped) or not (yield from _is_incomplete(table, stamped)):
+        return
     # If the version is the newest but something is missing, all versions run again: every statement may be repeated.
     for version in versions_after(stamped) or VERSIONS:
         yield from _yield_each(version.upgrade(table))
@@ -118,14 +117,15 @@ def _require_new_server() -> Plan:
         raise SchemaError(f"PostgreSQL 15 or newer is needed; this server is {name}")
 
 
-def _newer_version(schema: str | None) -> Generator[str, Rows, str | None]:
-    """Returns the version of a schema that a newer release has upgraded. Its functions must not become those of this one."""
-    stamped = yield from stamped_version(schema)
-    return None if is_known(stamped) else stamped
+def _is_newer(stamped: str | None) -> bool:
+    """Whether a newer release has upgraded the schema, which is logged. Its functions must not become those of this one."""
+    if is_known(stamped):
+        return False
+    logger.warning("the schema has version %s, and this release knows versions up to %s: nothing was changed", stamped, HEAD)
+    return True
 
 
-def _is_incomplete(table: TableName) -> Generator[str, Rows, bool]:
-    stamped = yield from stamped_version(table.schema)
+def _is_incomplete(table: TableName, stamped: str | None) -> Generator[str, Rows, bool]:
     return stamped != HEAD or bool((yield from _differences(_every_table(table))))
 
 
