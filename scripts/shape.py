@@ -21,15 +21,16 @@ CEILINGS = {
     # 6 files and 16 edges are outbox.interop: users import a module for each framework, and one for CloudEvents. 3 files and 17
     # edges are typed events, their AsyncAPI document, and its command. A file and 22 edges are destinations, a file and 12
     # edges encryption, and 12 files and 76 edges Kafka, NATS and Redis, whose clients call private methods of ours. A
-    # file is threads, which handlers, files and sources of databases share. 3 files and 23 edges are modules of 500 to 860
-    # lines that held two ideas: handlers' connections and transactions, changes of many messages and of one, counts and lists.
+    # file is threads, which handlers, files and sources of databases share. 4 files and 28 edges are modules of 500 to 860
+    # lines that held two ideas: handlers' connections and transactions, changes of many messages and of one, counts and lists,
+    # requests of repairs and the validation of edits.
     # Two edges are the header of versions, which typed events and edits read, and the line of code that a failure names.
-    "Python files": 266,
-    "lines of Python": 62_140,
+    "Python files": 267,
+    "lines of Python": 62_150,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_572,
+    "import edges": 1_577,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

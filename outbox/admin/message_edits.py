@@ -18,8 +18,9 @@ from outbox.admin.message_list import MessageListing
 from outbox.admin.messages import Message, read, version_of
 from outbox.admin.models import DestinationName, Instant, LongText, Model, Request, Text
 from outbox.admin.problems import Code, Problem, problem_responses
+from outbox.admin.repairs.edits import read_edit, require_valid_body
 from outbox.admin.repairs.once import IdempotencyKey, StoredResponse, idempotency_lock, to_response
-from outbox.admin.repairs.requests import EditRequest, PlainJson, read_edit, require_valid_body
+from outbox.admin.repairs.requests import EditRequest, PlainJson
 from outbox.core.codec import RESERVED_PREFIX, decode_headers, edited_content_type, edited_headers, encode_body
 from outbox.core.destinations import DEFAULT
 from outbox.core.message import PublishOptions

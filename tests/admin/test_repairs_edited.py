@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from outbox.admin import Admin
-from outbox.admin.repairs import requests
+from outbox.admin.repairs import edits
 from outbox.admin.repairs import routes as changing
-from outbox.admin.repairs.requests import SchemaViolation, find_violations
+from outbox.admin.repairs.edits import SchemaViolation, find_violations
 from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.memory import MemoryBroker
 from tests.admin.repairing import ask, audited, outcomes, problem
@@ -286,7 +286,7 @@ class Stalled(dict[str, object]):
 
 
 async def test_a_busy_machine_accepts_no_body_that_does_not_match(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "CHECK_TIMEOUT", timedelta(milliseconds=50))
+    monkeypatch.setattr(edits, "CHECK_TIMEOUT", timedelta(milliseconds=50))
     schema = {"required": ["order"], "properties": {"order": {"type": "integer"}}}
     assert await find_violations(schema, Stalled(order="eight"))
     assert await find_violations(schema, Stalled(order=8)) == []

@@ -8,10 +8,11 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, Field
 
 from outbox.admin.dlq.models import DeadLetterFilters, Outcome, error_of, outcome_word
-from outbox.admin.models import Error, Model, Moment, Page, ShapedAs
+from outbox.admin.models import Error, Model, Moment, Page, Seconds, ShapedAs
+from outbox.admin.repairs.edits import encode_edit
 from outbox.admin.repairs.once import IssuedToken
-from outbox.admin.repairs.requests import OperationOptions, encode_edit
 from outbox.dead_letters import (
+    ORIGINAL_ROUTING,
     Action,
     DeadLetter,
     Edit,
@@ -22,7 +23,9 @@ from outbox.dead_letters import (
     OperationState,
     Plan,
     Repaired,
+    ToQueue,
 )
+from outbox.dead_letters.actions import Options
 from outbox.masking import Masking, preview
 
 
@@ -54,6 +57,44 @@ class RepairResponse(Model):
         for item in items:
             counts[item.outcome] = counts.get(item.outcome, 0) + 1
         return cls(action=repaired.action, counts=counts, items=items)
+
+
+class CanaryResponse(Model):
+    """Number of messages sent first, and the maximum time to wait for their results."""
+
+    count: int
+    wait_seconds: Seconds
+
+
+class OperationOptions(Model):
+    """Options of an operation."""
+
+    destination: Annotated[str | None, Field(description="Destination queue. Null: the queue where each message failed.")]
+    original_routing: Annotated[bool, Field(description="Whether the routing key decides, instead of one queue.")]
+    rate_per_second: float | None
+    canary: CanaryResponse | None
+    stop_on_failure_ratio: Annotated[
+        float | None,
+        Field(description="As requested. Null: 0.1, and a canary stops at the first failed attempt. 1: never stop."),
+    ]
+    force: bool
+    starts_at: Annotated[Moment | None, Field(description="Start time. Null: the time when the operation was created.")]
+    max_items: Annotated[int | None, Field(description="Maximum number of dead letters, the oldest first.")]
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Converts the options that an operation stores."""
+        canary, destination = options.canary, options.destination
+        return cls(
+            destination=destination.queue if isinstance(destination, ToQueue) else None,
+            original_routing=destination == ORIGINAL_ROUTING,
+            rate_per_second=options.rate,
+            canary=None if canary is None else CanaryResponse(count=canary.count, wait_seconds=canary.wait.total_seconds()),
+            stop_on_failure_ratio=options.stop_ratio,
+            force=options.force,
+            starts_at=options.starts_at,
+            max_items=options.max_items,
+        )
 
 
 class OperationResults(Model):

@@ -15,6 +15,7 @@ from outbox.admin.models import MOST_COUNTED, Cursor, Paged, Total, cursor_page,
 from outbox.admin.models import Request as Parameters
 from outbox.admin.principals import Role
 from outbox.admin.problems import Code, Problem, problem_responses
+from outbox.admin.repairs.edits import prepare_edit, require_version
 from outbox.admin.repairs.models import (
     DryRunResponse,
     OperationItemPage,
@@ -34,7 +35,7 @@ from outbox.admin.repairs.once import (
     to_response,
     use_token,
 )
-from outbox.admin.repairs.requests import DiscardRequest, Repair, RequeueRequest, RestoreRequest, prepare_edit, require_version
+from outbox.admin.repairs.requests import DiscardRequest, Repair, RequeueRequest, RestoreRequest
 from outbox.dead_letters import Action, Edit, ItemOutcome, Operation, OperationItem, Repaired
 from outbox.dead_letters.actions import encode_selector
 from outbox.errors import CountDriftedError, EncodingError
