@@ -62,13 +62,24 @@ async def examine_rabbitmq(
             for consumer in consumers:
                 for resource in resources_of(inquiry, exchange_name, consumer.queue, ordered=consumer.ordered):
                     resources[f"{type(resource).__name__} {resource.name}"] = resource
-            examined = [await _examine_resource(inquiry, management, resource) for resource in resources.values()]
+            missing = [str(resource) for resource in resources.values() if not await exists(inquiry, resource)]
+            examined = [
+                await _examine_existing(inquiry, management, resource)
+                for resource in resources.values()
+                if str(resource) not in missing
+            ]
     finally:
         await link.close()
     text = "RabbitMQ " + ".".join(map(str, version))
     is_new = version >= OLDEST_BROKER
     findings = [well("broker", text) if is_new else error("broker", f"{text} is too old", "3.10 or newer is needed")]
     wrong = [finding for finding in examined if finding is not None]
+    if missing:
+        # One finding: before the first worker ran, nothing is there, and a list of all of it hides what else is wrong.
+        verb = "is missing" if len(missing) == 1 else "are missing"
+        wrong.insert(
+            0, error(_CHECK, f"the {', the '.join(missing)} {verb}", "start the workers, which declare them, or create them")
+        )
     findings += wrong or [well(_CHECK, f"{len(resources)} exchanges and queues exist as declared")]
     if problem is not None:
         hint = "correct OUTBOX_MANAGEMENT_URL: policies and bindings were not examined"
@@ -90,9 +101,7 @@ async def examine_rabbitmq(
     return findings
 
 
-async def _examine_resource(inquiry: Inquiry, management: Management | None, resource: Resource) -> Finding | None:
-    if not await exists(inquiry, resource):
-        return error(_CHECK, f"the {resource} is missing", "start its consumer, which declares it, or create it")
+async def _examine_existing(inquiry: Inquiry, management: Management | None, resource: Resource) -> Finding | None:
     try:
         difference = await difference_of(inquiry, resource)
     except AccessRefused:
