@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 
 import pytest_asyncio
 from playwright.async_api import Page, Route, ViewportSize, expect
@@ -11,6 +12,7 @@ from playwright.async_api import Page, Route, ViewportSize, expect
 from tests.dashboard.axe import assert_accessible
 from tests.dashboard.failing import announced
 from tests.dashboard.stage import WIDE, Stage, Visit
+from tests.support import eventually
 
 SCREENS = (
     "",
@@ -40,20 +42,25 @@ FORGOTTEN = """[...document.querySelectorAll("table, thead, tbody, tr, th, td")]
     .map(part => part.outerHTML.slice(0, 120))
 """
 """Parts of tables that have another layout: some browsers take them for parts of a table no longer, unless they say so."""
-FOCUSED = """async () => {
+IN_SIGHT = """part => {
     const middle = (from, to, most) => (Math.max(from, 0) + Math.min(to, most)) / 2;
-    for (let frame = 0; ; frame++) {
-        const focused = document.activeElement;
-        if (focused === document.body) return {name: "", inSight: true};
-        const {left, right, top, bottom} = focused.getClientRects()[0];
-        const there = document.elementFromPoint(middle(left, right, innerWidth), middle(top, bottom, innerHeight));
-        const inSight = there !== null && (there.contains(focused) || focused.contains(there));
-        if (inSight || frame === 30)
-            return {name: focused.getAttribute("aria-label") || focused.textContent || focused.tagName, inSight};
-        await new Promise(requestAnimationFrame);
-    }
+    const {left, right, top, bottom} = part.getClientRects()[0];
+    const there = document.elementFromPoint(middle(left, right, innerWidth), middle(top, bottom, innerHeight));
+    return there !== null && (there.contains(part) || part.contains(there));
 }"""
-"""What has focus, without a name if nothing has, and whether it comes in sight, neither scrolled away nor covered."""
+"""Whether a part of the page is neither scrolled away nor covered."""
+FOCUSED = f"""async () => {{
+    const isInSight = {IN_SIGHT};
+    for (let frame = 0; ; frame++) {{
+        const focused = document.activeElement;
+        if (focused === document.body) return {{name: "", inSight: true}};
+        const inSight = isInSight(focused);
+        if (inSight || frame === 30)
+            return {{name: focused.getAttribute("aria-label") || focused.textContent || focused.tagName, inSight}};
+        await new Promise(requestAnimationFrame);
+    }}
+}}"""
+"""What has focus, without a name if nothing has, and whether it comes in sight."""
 UNAVAILABLE = "Failed to load resource: the server responded with a status of 503"
 AWAY = {
     "type": "about:blank",
@@ -188,6 +195,27 @@ async def test_what_is_opened_from_a_screen(loaded: Stage, visit: Visit) -> None
         page = await visit(path)
         await assert_good(page)
         await assert_good_where_it_is_narrow(page)
+
+
+async def test_a_sheet_with_the_details_of_a_message_does_not_cover_it(loaded: Stage, visit: Visit) -> None:
+    letter = next(one for one in await loaded.dead_letters(10) if one["queue"] == "orders.payment")
+    for view, last in (("waterfall", "[role=treeitem]"), ("tree", "[role=treeitem]"), ("table", "th button")):
+        page = await visit(f"chains/{letter['message_id']}?view={view}")
+        await settled(page)
+        await page.set_viewport_size(NARROW)
+        await page.get_by_role("tabpanel").locator(last).last.click()
+        await expect(page.get_by_role("region", name="Selected message")).to_be_visible()
+        selected = page.locator("[data-selected]").first
+        await eventually(partial(selected.evaluate, IN_SIGHT), message=f"{view}: the message is hidden")
+
+
+async def test_the_buttons_of_sessions_fit_into_a_narrow_window(loaded: Stage, visit: Visit) -> None:
+    page = await visit("settings")
+    await settled(page)
+    await page.set_viewport_size(NARROW)
+    box = await page.get_by_role("button", name="End session").first.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= NARROW["width"]
 
 
 async def test_focus_stays_on_the_control_that_copied(loaded: Stage, visit: Visit) -> None:

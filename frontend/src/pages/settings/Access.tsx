@@ -24,14 +24,17 @@ export function AccessList() {
               <p className="quiet">{texts.noTokens}</p>
             ) : (
               <Table
+                folds
                 label={texts.tokensTable}
                 head={[texts.name, texts.role, texts.validUntil, texts.action]}
               >
                 {tokens.map((one) => (
-                  <tr key={one.id}>
-                    <th scope="row">{one.name}</th>
-                    <td>{one.role}</td>
-                    <td>
+                  <tr role="row" key={one.id}>
+                    <th role="rowheader" scope="row">
+                      {one.name}
+                    </th>
+                    <td role="cell">{one.role}</td>
+                    <td role="cell">
                       {one.last_day ?? texts.unlimited}{" "}
                       {one.expired && <Badge tone="bad">{texts.expired}</Badge>}
                       {one.revoked_at && (
@@ -41,7 +44,7 @@ export function AccessList() {
                         </>
                       )}
                     </td>
-                    <td>
+                    <td role="cell">
                       {!one.revoked_at && (
                         <Button onClick={() => setRevoking(one)}>
                           {texts.revoke}
@@ -59,22 +62,23 @@ export function AccessList() {
               <p className="quiet">{texts.noSessions}</p>
             ) : (
               <Table
+                folds
                 label={texts.sessionsTable}
                 head={[texts.name, texts.role, texts.loggedIn, texts.sessionEnds, texts.action]}
               >
                 {sessions.map((one) => (
-                  <tr key={one.id}>
-                    <th scope="row">
+                  <tr role="row" key={one.id}>
+                    <th role="rowheader" scope="row">
                       {one.name} {one.by_provider && <span className="quiet">{texts.byProvider}</span>}
                     </th>
-                    <td>{one.role}</td>
-                    <td>
+                    <td role="cell">{one.role}</td>
+                    <td role="cell">
                       <Ago at={one.created_at} />
                     </td>
-                    <td>
+                    <td role="cell">
                       <Ago at={one.expires_at} />
                     </td>
-                    <td>
+                    <td role="cell">
                       <Button onClick={() => setEnding(one)}>
                         {texts.endSession}
                         <span className="unseen"> {texts.of(one.name)}</span>

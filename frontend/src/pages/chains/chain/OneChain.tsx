@@ -1,4 +1,4 @@
-import { useMemo, useRef } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { Link } from "wouter";
 import { type Chain, INITIAL_LIMIT, MAX_LIMIT, useChain } from "~/api/chains";
 import { toFailure } from "~/api/problems";
@@ -63,6 +63,11 @@ function LoadedChain({ chain, lookedUpId, readAt }: { chain: Chain; lookedUpId: 
   const handlers = useChainHandlers(chainView.tree);
   const selected = handlers.selected === undefined ? undefined : chainView.tree.byId.get(handlers.selected);
   const drawing = useRef<HTMLElement>(null);
+  // In a narrow window the details are a sheet over the page, which must not cover the message that they are about.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each selection
+  useEffect(() => {
+    drawing.current?.querySelector("[data-selected]")?.scrollIntoView?.({ block: "nearest" });
+  }, [handlers.selected]);
   function close() {
     handlers.choose(undefined);
     drawing.current
