@@ -11,7 +11,9 @@ from tests.servers.rabbitmq_installation import control_command
 @contextmanager
 def memory_alarm(server: PrivateRabbitMQ) -> Iterator[None]:
     """Makes the broker raise its memory alarm: it then reads nothing from connections that publish."""
-    _control(server, "set_vm_memory_high_watermark", "0.0000001")
+    # Asking for the alarms waits until the alarm has reached each connection: what it publishes before would be confirmed.
+    alarm = "vm_memory_monitor:set_vm_memory_high_watermark(0.0000001), [_ | _] = rabbit_alarm:get_alarms()."
+    _control(server, "eval", alarm)
     try:
         yield
     finally:
