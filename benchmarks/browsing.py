@@ -51,7 +51,7 @@ _MEASURED = """
 })()
 """
 
-Deed = Callable[[], Awaitable[object]]
+Step = Callable[[], Awaitable[object]]
 
 
 async def dashboard(servers: Servers, rows: int) -> dict[str, float]:
@@ -148,11 +148,11 @@ class Hand:
         await self.page.get_by_role("main").wait_for()
         await self._settle()
 
-    async def does(self, name: str, deed: Deed, until: Locator | None = None) -> None:
+    async def does(self, name: str, step: Step, until: Locator | None = None) -> None:
         """Measures one thing, until what it leads to is there."""
         await self._settle()
         before = await self._spent()
-        await deed()
+        await step()
         if until is not None:
             await until.wait_for()
         took: float = await self.page.evaluate("measured.longest()")

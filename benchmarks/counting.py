@@ -245,7 +245,7 @@ async def _handled(at: Place, broker: str, count: int, handlers: Handlers, consu
 
 
 async def _alone(url: str) -> None:
-    """Returns when nobody else is connected: a server process counts what it wrote at its end."""
+    """Returns when no other client is connected: a server process counts what it wrote at its end."""
     others = "select count(*) from pg_stat_activity where datname = current_database() and application_name like 'outbox %'"
     connection = await asyncpg.connect(url)
     try:

@@ -91,10 +91,10 @@ async def _dead_letters(url: str, count: int) -> None:
 
 
 async def pinned_transaction(servers: Servers, seconds: int) -> dict[str, float]:
-    """Messages handled a second, under a steady load, with and without a transaction open beside it all the time."""
+    """Messages handled a second, under a steady load, with and without another transaction open all the time."""
     rates = {}
-    for name, pinned in (("nobody else", False), ("a transaction open beside it", True)):
-        async with servers.fresh_database() as url, _beside(url, pinned=pinned):
+    for name, pinned in (("alone", False), ("another transaction open", True)):
+        async with servers.fresh_database() as url, _other_transaction(url, pinned=pinned):
             rates[f"handled, {name}"] = await _handled(url, url, seconds)
     return rates
 
@@ -169,7 +169,7 @@ async def _long_query(url: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _beside(url: str, *, pinned: bool) -> AsyncIterator[None]:
+async def _other_transaction(url: str, *, pinned: bool) -> AsyncIterator[None]:
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction(isolation="repeatable_read"):

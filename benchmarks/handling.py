@@ -1,4 +1,4 @@
-"""Handlers that write a row, as services do all day, each message in effect once; beside pgbench with the same statements."""
+"""Handlers that write a row, as services do all day, each message in effect once; and pgbench with the same statements."""
 
 import asyncio
 import re

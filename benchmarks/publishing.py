@@ -55,8 +55,8 @@ async def encrypting_bodies(servers: Servers, count: int) -> dict[str, float]:
 async def many_writers(servers: Servers, count: int) -> dict[str, float]:
     """Commits per second of `WRITERS` connections that each publish one event a transaction.
 
-    In turn: with the doorbell while nobody sleeps, without any trigger, and with NOTIFY in each transaction, which is also what
-    the doorbell costs while somebody sleeps.
+    In turn: with the doorbell while no relay sleeps, without any trigger, and with NOTIFY in each transaction, which is also
+    what the doorbell costs while a relay sleeps.
     """
     changes = {
         "32 writers, doorbell": "select 1",

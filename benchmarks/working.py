@@ -14,7 +14,7 @@ LATENCY_RATE = 100
 
 
 class Counter:
-    """Counts calls of its handler, and tells when there were enough."""
+    """Counts calls of its handler, and signals when there were enough."""
 
     def __init__(self, target: int) -> None:
         self.target = target

@@ -612,7 +612,7 @@ class DeadMessage:
     ordering_key: str | None = None
     hlc: int | None = None
     created_at: datetime | None = None
-    died_at: datetime | None = None
+    failed_at: datetime | None = None
     attempt: int = 1
     requeue_count: int = 0
     failures: Sequence[FailedAttempt] = ()

@@ -34,7 +34,7 @@ from outbox.postgres.schema.versions import HEAD
 from outbox.testing import RecordingPublisher
 from outbox.transports.rabbitmq.connection import broker_version
 from tests.admin.served import served
-from tests.dead_letters.repairs import bury, park
+from tests.dead_letters.repairs import add_dead_letters, park
 from tests.schema.catalog import catalog
 from tests.support import eventually
 
@@ -202,7 +202,7 @@ RUN_BY = {
         "tests/dead_letters/test_operations.py::test_the_program_in_the_documentation_does_what_it_says"
     ),
     "docs/repair.md: from outbox import DeadLetters": (
-        "tests/dead_letters/test_also.py::test_the_documented_audit_is_committed_with_its_action"
+        "tests/dead_letters/test_before_commit.py::test_the_documented_audit_is_committed_with_its_action"
     ),
     "docs/tracing.md: OUTBOX_TRACE_URL=https://jaeger.example/trace/{trace_id}": (
         "tests/admin/test_external.py::test_the_documented_templates_are_valid"
@@ -219,7 +219,7 @@ RUN_BY = {
     "docs/testing.md: # conftest.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
     "docs/testing.md: # test_crashes.py": "tests/testing/test_docs.py::test_the_examples_of_the_page_on_testing_pass",
 }
-"""Blocks that a test beside their subject runs."""
+"""Blocks that a test next to their subject runs."""
 
 FRAGMENTS = {
     "docs/admin.md: from outbox.admin import Admin, admin_router",
@@ -256,7 +256,7 @@ def test_the_tables_name_nothing_that_is_not_there() -> None:
         assert re.search(rf"^(async )?def {test}\(", (ROOT / file).read_text(), re.MULTILINE), place
 
 
-def test_the_page_of_benchmarks_shows_the_figures_beside_it() -> None:
+def test_the_page_of_benchmarks_shows_the_figures_of_its_data_file() -> None:
     text = (ROOT / "docs" / "benchmarks.md").read_text()
     assert text == peers.page(text, json.loads(peers.FIGURES.read_text()))
 
@@ -277,8 +277,8 @@ def test_readme_lists_every_extra() -> None:
 # --- commands -----------------------------------------------------------------------------------------------------------
 
 NOT_WAITED_FOR = {
-    "outbox worker": "runs until it is told to end",
-    "outbox relay": "runs until it is told to end",
+    "outbox worker": "runs until it is stopped",
+    "outbox relay": "runs until it is stopped",
     "outbox asyncapi": "takes the page's modules; tests/asyncapi/test_page.py runs it",
     "outbox dlq requeue --canary": "waits for what becomes of the canary; tests/dead_letters do it",
 }
@@ -341,9 +341,9 @@ async def _prepare(url: str, work: Callable[[Pool], Any]) -> Any:
 
 async def _as_on_the_page(pool: Pool) -> None:
     """The dead letters that docs/repair.md begins with: 1 to 10, 11 to 40, 41 to 46, and a parked message."""
-    await bury(pool, 10, queue="mail.welcome", fingerprint="2edc215aad11b9f9")
-    await bury(pool, 30, queue="orders.charge", fingerprint="d63623d0af109ec5", exception_type="ConnectionError")
-    await bury(pool, 6, queue="orders.charge", fingerprint="7cdcc6a7e383c429", exception_type="KeyError", attempt=3)
+    await add_dead_letters(pool, 10, queue="mail.welcome", fingerprint="2edc215aad11b9f9")
+    await add_dead_letters(pool, 30, queue="orders.charge", fingerprint="d63623d0af109ec5", exception_type="ConnectionError")
+    await add_dead_letters(pool, 6, queue="orders.charge", fingerprint="7cdcc6a7e383c429", exception_type="KeyError", attempt=3)
     for _ in range(14):
         await park(pool)
     await pool.execute(
@@ -601,9 +601,9 @@ async def test_the_revisions_of_an_alembic_of_ones_own_go_up_and_down(database_u
 async def test_autogenerate_leaves_the_tables_alone() -> None:
     from outbox import schema
 
-    told: dict[str, Any] = {}
+    configured: dict[str, Any] = {}
     text = fragment("docs/schema.md: context.configure")
-    context = SimpleNamespace(configure=lambda **given: told.update(given))
+    context = SimpleNamespace(configure=lambda **given: configured.update(given))
     await run(text, context=context, connection=None, metadata=None, schema=schema)
-    assert told["include_name"]("outbox_table", "table", {}) is False
-    assert told["include_name"]("orders", "table", {}) is True
+    assert configured["include_name"]("outbox_table", "table", {}) is False
+    assert configured["include_name"]("orders", "table", {}) is True

@@ -160,7 +160,7 @@ def test_a_wanted_port_is_used_and_one_in_use_is_named(made: Path, server: Embed
     assert taken is not None
 
 
-def test_a_kept_port_that_somebody_took_is_replaced(made: Path) -> None:
+def test_a_kept_port_that_another_process_took_is_replaced(made: Path) -> None:
     with EmbeddedPostgres(made, durable=False) as first:
         port = urlsplit(first.url).port
     with subprocess.Popen(
@@ -297,7 +297,7 @@ def _account_of(cluster: Path) -> Account:
     return Account(owner.st_uid, owner.st_gid, switched=os.geteuid() == 0)
 
 
-def test_a_lock_file_whose_process_id_is_somebody_elses_by_now_does_not_stop_the_start(made: Path) -> None:
+def test_a_lock_file_whose_process_id_was_reused_does_not_stop_the_start(made: Path) -> None:
     with EmbeddedPostgres(made, durable=False):
         pass
     (made / "cluster" / "postmaster.pid").write_text(f"{os.getpid()}\n{made}/cluster\n1\n1\n\n\n\n\n")
@@ -355,7 +355,7 @@ def test_root_runs_it_as_an_unprivileged_user(server: EmbeddedPostgres) -> None:
 
 
 @needs_root
-def test_root_may_keep_data_and_programs_where_nobody_else_can_go(
+def test_root_may_keep_data_and_programs_where_no_other_user_can_go(
     servers_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = servers_folder / "closed"

@@ -1,4 +1,4 @@
-"""The way from a fresh machine to .venv, and the list of targets that tells it."""
+"""The way from a fresh machine to .venv, and the list of targets that documents it."""
 
 import os
 import re
@@ -119,7 +119,7 @@ def test_every_locked_requirement_has_a_hash() -> None:
         assert all("--hash=sha256:" in block for block in blocks)
 
 
-def test_a_python_without_venv_is_told_what_to_install(project: Path, tmp_path: Path) -> None:
+def test_without_the_module_venv_the_message_names_what_to_install(project: Path, tmp_path: Path) -> None:
     crippled = tmp_path / "crippled"
     crippled.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{CRIPPLED}' \"$@\"\n")
     crippled.chmod(0o755)
@@ -133,7 +133,7 @@ CRIPPLED = (
 )
 
 
-def test_an_old_python_is_told_what_is_needed(project: Path, tmp_path: Path) -> None:
+def test_with_an_old_python_the_message_names_what_is_needed(project: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
     pretence = CRIPPLED.replace('sys.modules["ensurepip"] = None', "sys.version_info = (3, 9, 2)")
     old.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{pretence}' \"$@\"\n")
@@ -166,13 +166,13 @@ def test_a_uv_that_fails_is_replaced_by_pip(project: Path, tmp_path: Path, stub_
 
 
 @pytest.mark.parametrize(("chosen", "expected"), [({}, "true true"), ({"UV_SYSTEM_CERTS": "false"}, "false false")])
-def test_uv_uses_the_certificates_of_the_system_unless_told_otherwise(
+def test_uv_uses_the_certificates_of_the_system_unless_configured_otherwise(
     project: Path, tmp_path: Path, stub_python: str, chosen: dict[str, str], expected: str
 ) -> None:
-    uv = fake_uv(tmp_path, f'echo "$UV_SYSTEM_CERTS $UV_NATIVE_TLS" > {tmp_path}/told; exit 2')
+    uv = fake_uv(tmp_path, f'echo "$UV_SYSTEM_CERTS $UV_NATIVE_TLS" > {tmp_path}/seen; exit 2')
     (project / "requirements" / "dev.lock").write_text("nonsense that pip refuses\n")
     set_up(project, python=stub_python, path=f"{uv}:{os.defpath}", **chosen)
-    assert (tmp_path / "told").read_text().strip() == expected
+    assert (tmp_path / "seen").read_text().strip() == expected
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,10 @@ def test_imports_of_which_the_page_says_so_work(statement: str) -> None:
 def test_what_moved_is_an_import_error_that_names_the_new_place(statement: str, now: str) -> None:
     with pytest.raises(ImportError) as caught:
         exec(statement, {})
-    told = str(caught.value)
-    assert "no longer exists" in told
+    message = str(caught.value)
+    assert "no longer exists" in message
     names = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]*)`", now)))) - {"from", "import", "outbox", "ids"}
-    assert any(name in told for name in names), (told, names)
+    assert any(name in message for name in names), (message, names)
 
 
 def test_modules_that_are_there_say_of_other_names_what_python_says() -> None:
@@ -347,7 +347,7 @@ async def _depth(broker_url: str, queue: str) -> int:
 
 
 @pytest.mark.parametrize("kept", ["IMMEDIATELY", "NEVER", timedelta(days=7)], ids=str)
-async def test_sent_rows_that_were_kept_stay_unless_a_relay_is_told_how_long_to_keep_them(database_url: str, kept: Any) -> None:
+async def test_sent_rows_that_were_kept_stay_unless_a_relay_limits_how_long(database_url: str, kept: Any) -> None:
     connection = await asyncpg.connect(database_url)
     try:
         await make(connection, "latest")

@@ -82,7 +82,7 @@ async def test_connections_that_are_opened_at_once_all_keep_their_statements_and
     assert len(opened) == 8
 
 
-async def test_through_a_pooler_none_is_kept_whoever_gets_the_session(pooled_url: str) -> None:
+async def test_through_a_pooler_none_is_kept_in_any_session(pooled_url: str) -> None:
     pool = await open_pool(pooled_url, size=3 * SESSIONS, application_name="tests", preparing=Preparing())
     try:
         counts = await asyncio.gather(*(kept(pool) for _ in range(3 * SESSIONS)))

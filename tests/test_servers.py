@@ -209,7 +209,9 @@ async def test_a_cut_resets_connections_and_lets_new_ones_in(echo_url: str, prox
     again[1].close()
 
 
-async def test_a_refusing_proxy_lets_nobody_in_until_it_accepts(echo_url: str, proxied: Callable[[str], Proxy]) -> None:
+async def test_a_refusing_proxy_accepts_no_connection_until_it_is_opened(
+    echo_url: str, proxied: Callable[[str], Proxy]
+) -> None:
     proxy = proxied(echo_url)
     proxy.refuse()
     with pytest.raises(ConnectionError):

@@ -9,7 +9,7 @@ from meter import BODY, Meter
 
 SETTINGS = {"default": 10, "prefetch 100": 100}
 FIRST = "first"
-"""Body of a message that is not counted. It tells that the queue is bound."""
+"""Body of a message that is not counted. Its arrival shows that the queue is bound."""
 
 
 async def worked_off(broker: str, count: int, database: str, prefetch: int) -> None:

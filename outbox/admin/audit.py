@@ -23,7 +23,7 @@ from outbox.admin.models import (
     to_total,
 )
 from outbox.admin.problems import Code, problem_responses
-from outbox.postgres.audit import AuditFilter, AuditOutcome, Place, count_entries, list_entries
+from outbox.postgres.audit import AuditFilter, AuditOutcome, Position, count_entries, list_entries
 
 audit = area("audit")
 
@@ -77,12 +77,12 @@ async def list_audit(context: Operator, parameters: Annotated[AuditParameters, Q
     admin, filter_ = context.admin, parameters.as_filter()
     bound_to = parameters.model_dump(mode="json", exclude={"limit", "cursor", "total"}, exclude_none=True)
     cursor = decode_cursor(parameters.cursor, bound_to, (int, int))
-    place = None
+    position = None
     if cursor is not None:
         at, id_ = decode_time_keys(cursor)
-        place = Place(at, id_, back=cursor.direction == "previous", inclusive=cursor.inclusive)
+        position = Position(at, id_, back=cursor.direction == "previous", inclusive=cursor.inclusive)
     async with admin.reading("reading the audit log") as connection:
-        rows = await list_entries(connection, admin.table, filter_, limit=parameters.limit + 1, place=place)
+        rows = await list_entries(connection, admin.table, filter_, limit=parameters.limit + 1, position=position)
         total = await count_entries(connection, admin.table, filter_, most=MOST_COUNTED + 1) if parameters.total else None
     page = cursor_page(
         rows,

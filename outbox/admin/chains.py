@@ -175,7 +175,7 @@ class ChainSummary(Model):
         validation_alias="duration", description="Time from `sent_at` to `last_activity_at`."
     )
     message_count: int = Field(validation_alias="messages", description="How many of its messages are in the history.")
-    dead_letter_count: int = Field(validation_alias="deaths")
+    dead_letter_count: int
     truncated: bool = Field(validation_alias="more", description="True: the numbers cover only the first 200 entries.")
 
 

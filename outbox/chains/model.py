@@ -221,7 +221,7 @@ class ChainSummary:
     sent_at: datetime | None
     last_at: datetime | None
     facts: int
-    deaths: int
+    dead_letter_count: int
     messages: int = 0
     state: ChainState = ChainState.UNKNOWN
     more: bool = False

@@ -100,7 +100,7 @@ class _PageBuilder:
                     sent_at=row["at"],
                     last_at=max((moment(fact["at"]) or row["at"] for fact in known), default=row["at"]),
                     facts=len(known),
-                    deaths=sum(fact["fact"] == "died" for fact in known),
+                    dead_letter_count=sum(fact["fact"] == "died" for fact in known),
                     messages=len({fact["message_id"] for fact in known}),
                     state=state,
                     more=len(facts) > FACTS_PER_CHAIN,

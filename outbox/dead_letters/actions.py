@@ -23,7 +23,7 @@ CANARY_WAIT = timedelta(minutes=10)
 STOP_RATIO = 0.1
 """Default share of failed messages above which a requeue operation stops."""
 T = TypeVar("T")
-Also = Callable[[Connection, T], Awaitable[None]]
+BeforeCommit = Callable[[Connection, T], Awaitable[None]]
 """Callback that runs in the transaction of an action, right before the commit, with the connection and the action's result."""
 
 

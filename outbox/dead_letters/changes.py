@@ -14,7 +14,7 @@ from outbox.core.codec import decode_tracking_ids, edited_content_type, edited_h
 from outbox.core.destinations import DEFAULT
 from outbox.dead_letters.actions import (
     Action,
-    Also,
+    BeforeCommit,
     Edit,
     Expected,
     Item,
@@ -155,12 +155,13 @@ class Changes:
         request: Request,
         ids: Sequence[str],
         *,
-        also: Also[Repaired] | None = None,
+        before_commit: BeforeCommit[Repaired] | None = None,
         require: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> Repaired:
-        """Applies `request` to `ids` in a new transaction, awaits `also` in it, and returns the outcomes in the order of `ids`.
+        """Applies `request` to `ids` in a new transaction, and returns the outcomes in the order of `ids`.
 
-        `require` is awaited once the letters are locked, before they change; its error rolls everything back.
+        `before_commit` is awaited with them, right before the commit. `require` is awaited once the letters are locked, before
+        they change. The error of either rolls everything back.
         """
         queues = await self.known_queues(request, ids)
         async with self._sql.transaction(f"{request.action} of dead letters") as connection:
@@ -170,8 +171,8 @@ class Changes:
                 await require(connection)
             changes = await self.apply(connection, request, ids, queues)
             repaired = Repaired(request.action, [change.item for change in changes])
-            if also is not None:
-                await also(connection, repaired)
+            if before_commit is not None:
+                await before_commit(connection, repaired)
         return repaired
 
     async def known_queues(self, request: Request, ids: Sequence[str]) -> frozenset[str]:
@@ -325,12 +326,14 @@ class Editor:
         self._listing = listing
         self._bodies = bodies
 
-    async def requeue(self, request: Request, id_: str, edit: Edit, *, also: Also[Repaired] | None = None) -> Repaired:
+    async def requeue(
+        self, request: Request, id_: str, edit: Edit, *, before_commit: BeforeCommit[Repaired] | None = None
+    ) -> Repaired:
         """Edits and requeues the dead letter `id_`, if it still has the version of `edit`.
 
-        Awaits `also` in the same transaction; for a refused edit in a new one, because the first is rolled back. Raises
-        `EncodingError` for a body or headers that cannot be stored, or for reserved headers, `KeysUnavailableError`, and the
-        errors of the store of large bodies.
+        Awaits `before_commit` in the same transaction; for a refused edit in a new one, because the first is rolled back.
+        Raises `EncodingError` for a body or headers that cannot be stored, or for reserved headers, `KeysUnavailableError`,
+        and the errors of the store of large bodies.
         """
         queues = await self._changes.known_queues(request, [id_])
         try:
@@ -345,11 +348,11 @@ class Editor:
                     await self._edit_letter(connection, request, id_, edit, new)
                 [change] = await self._changes.apply(connection, request, [id_], queues)
                 _require_done(change.item)
-                return await _finish(connection, Repaired(request.action, [change.item]), also)
+                return await _finish(connection, Repaired(request.action, [change.item]), before_commit)
         # In a new transaction, because the rollback has undone everything, and the refusal is to be recorded.
         except _EditRefusedError as refused:
             async with self._sql.transaction("recording a refused edit") as connection:
-                return await _finish(connection, Repaired(request.action, [refused.item]), also)
+                return await _finish(connection, Repaired(request.action, [refused.item]), before_commit)
 
     async def _new_body(self, id_: str, edit: Edit) -> "_NewBody | None":
         found = None if edit.body is None else await self._listing.get(id_, most_bytes=0)
@@ -449,9 +452,9 @@ class _Payload:
     headers: str | None
 
 
-async def _finish(connection: Connection, repaired: Repaired, also: Also[Repaired] | None) -> Repaired:
-    if also is not None:
-        await also(connection, repaired)
+async def _finish(connection: Connection, repaired: Repaired, before_commit: BeforeCommit[Repaired] | None) -> Repaired:
+    if before_commit is not None:
+        await before_commit(connection, repaired)
     return repaired
 
 

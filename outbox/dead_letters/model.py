@@ -67,8 +67,8 @@ class DeadLetterFilter:
 class DeadLetter:
     """List item: everything but the payload. `exception_message` and `preview` are masked.
 
-    `service_version` is the release of the service whose handler failed last. `deaths` counts how often the message was
-    dead-lettered, `requeue_count` how often it was requeued, `failures` all failed attempts. `queue` is empty for a parked
+    `service_version` is the release of the service whose handler failed last. `dead_letter_count` counts how often the message
+    was dead-lettered, `requeue_count` how often it was requeued, `failures` all failed attempts. `queue` is empty for a parked
     message that was not addressed to a particular queue. `destination` is the one whose relay could not send the message; None
     if a worker or the broker dead-lettered it.
     """
@@ -90,7 +90,7 @@ class DeadLetter:
     service_version: str | None
     attempt: int
     requeue_count: int
-    deaths: int
+    dead_letter_count: int
     failures: int
     created_at: datetime
     first_failed_at: datetime
@@ -142,7 +142,7 @@ class Group:
     """Dead letters with a common fingerprint, queue or routing key, and their count.
 
     `id` is the common value, as a filter takes it. `last_requeued_at` is the time of the latest requeue of any of them, and
-    `since_requeue` counts those dead-lettered after it, or all if none was ever requeued. `deaths_by_hour` counts dead letters
+    `since_requeue` counts those dead-lettered after it, or all if none was ever requeued. `hourly_counts` counts dead letters
     in each of the last 24 hours, the current hour last. `queue` is set for groups by fingerprint only.
     """
 
@@ -156,7 +156,7 @@ class Group:
     last_requeued_at: datetime | None
     since_requeue: int
     sample_id: str
-    deaths_by_hour: tuple[int, ...] = ()
+    hourly_counts: tuple[int, ...] = ()
     queue: str = ""
 
 

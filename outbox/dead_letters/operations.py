@@ -10,7 +10,7 @@ import asyncpg
 
 from outbox.dead_letters.actions import (
     Action,
-    Also,
+    BeforeCommit,
     Expected,
     Item,
     ItemOutcome,
@@ -108,13 +108,13 @@ class Operations:
         *,
         limit: int | None = None,
         expected: int | Expected | None = None,
-        also: Also[Operation] | None = None,
+        before_commit: BeforeCommit[Operation] | None = None,
         require: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> Operation:
         """Creates a running operation on the oldest `limit` letters of `selector`. Skips letters of other operations.
 
         Raises `CountDriftedError` if a filter no longer selects the `expected` letters. `require` is awaited before the letters
-        are selected, `also` right before the commit.
+        are selected, `before_commit` right before the commit.
         """
         async with self._sql.transaction("creating an operation") as connection:
             # One creation at a time, so that no letter gets into two operations.
@@ -137,7 +137,7 @@ class Operations:
             if expected is not None:
                 require_expected(expected, row)
             await connection.execute(self._sql["created"], id_, row["count"], timeout=TIMEOUT)
-            return await self._finish(connection, id_, also)
+            return await self._finish(connection, id_, before_commit)
 
     async def get(self, id_: int) -> Operation | None:
         """Returns the operation with that number, or None."""
@@ -193,32 +193,32 @@ class Operations:
             rows = await connection.fetch(self._sql[block], *arguments, timeout=TIMEOUT)
         return [self._item(row) for row in rows]
 
-    async def pause(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
+    async def pause(self, id_: int, *, before_commit: BeforeCommit[Operation] | None = None) -> Operation:
         """Pauses a running operation after its current batch. Raises `RefusedError` unless it is running."""
-        return await self._change("pause", id_, also)
+        return await self._change("pause", id_, before_commit)
 
-    async def resume(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
+    async def resume(self, id_: int, *, before_commit: BeforeCommit[Operation] | None = None) -> Operation:
         """Continues a paused operation. Raises `RefusedError` unless it is paused."""
-        return await self._change("resume", id_, also)
+        return await self._change("resume", id_, before_commit)
 
-    async def cancel(self, id_: int, *, also: Also[Operation] | None = None) -> Operation:
+    async def cancel(self, id_: int, *, before_commit: BeforeCommit[Operation] | None = None) -> Operation:
         """Ends an operation and releases its pending letters. Raises `RefusedError` if it has ended."""
         async with self._sql.transaction("cancelling an operation") as connection:
             if await end_operation(connection, self._sql, id_, OperationState.CANCELLED, None, CANCELLED):
-                return await self._finish(connection, id_, also)
+                return await self._finish(connection, id_, before_commit)
             raise await self._refusal(connection, "cancelled", id_)
 
-    async def _change(self, name: str, id_: int, also: Also[Operation] | None) -> Operation:
+    async def _change(self, name: str, id_: int, before_commit: BeforeCommit[Operation] | None) -> Operation:
         async with self._sql.transaction(f"changing operation {id_}") as connection:
             if await connection.fetchval(self._sql[name], id_, timeout=TIMEOUT) is None:
                 raise await self._refusal(connection, f"{name}d", id_)
-            return await self._finish(connection, id_, also)
+            return await self._finish(connection, id_, before_commit)
 
-    async def _finish(self, connection: Connection, id_: int, also: Also[Operation] | None) -> Operation:
-        """Reads the operation at the end of the transaction, and awaits `also` with it."""
+    async def _finish(self, connection: Connection, id_: int, before_commit: BeforeCommit[Operation] | None) -> Operation:
+        """Reads the operation at the end of the transaction, and awaits `before_commit` with it."""
         operation = operation_from_row(await connection.fetchrow(self._sql["operation"], id_, timeout=TIMEOUT))
-        if also is not None:
-            await also(connection, operation)
+        if before_commit is not None:
+            await before_commit(connection, operation)
         return operation
 
     def _item(self, row: Any) -> OperationItem:

@@ -93,7 +93,7 @@ class RequeuePolicies:
             action=Action.REQUEUE, options=options, by=f"policy:{set_by}", reason="the requeue policy of the group"
         )
         try:
-            await self._operations.create(request, wanted, limit=per_hour, require=claim, also=record_start)
+            await self._operations.create(request, wanted, limit=per_hour, require=claim, before_commit=record_start)
         except _NotDueError:
             return 0
         return 1

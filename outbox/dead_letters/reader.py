@@ -175,7 +175,7 @@ class DeadLetterListing:
                     last_requeued_at=row["last_requeued_at"],
                     since_requeue=row["since_requeue"],
                     sample_id=row["sample"],
-                    deaths_by_hour=tuple(by_hour.get(str(hour), 0) for hour in range(24)),
+                    hourly_counts=tuple(by_hour.get(str(hour), 0) for hour in range(24)),
                     queue=queues.get(row["sample"], ""),
                 )
             )

@@ -14,7 +14,7 @@ from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.dead_letters.actions import (
     Action,
-    Also,
+    BeforeCommit,
     Canary,
     Destination,
     Edit,
@@ -213,7 +213,7 @@ class DeadLetters:
         force: bool = False,
         max_items: int | None = None,
         expected: int | Expected | None = None,
-        also: Also[Repaired | Operation] | None = None,
+        before_commit: BeforeCommit[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Sends dead letters again through the outbox table, with their message ids.
 
@@ -230,8 +230,8 @@ class DeadLetters:
         `EncodingError` for an edit that cannot be stored.
 
         `expected` is the value of `plan(…).expected`: if the selector now matches other letters, or some have changed,
-        `CountDriftedError` is raised. A number checks only how many letters a filter matches. `also` is awaited with the
-        connection and the result, in the transaction of the action right before its commit, so that its writes, such as an
+        `CountDriftedError` is raised. A number checks only how many letters a filter matches. `before_commit` is awaited with
+        the connection and the result, in the transaction of the action right before its commit, so that its writes, such as an
         audit entry, commit together with the action. Its errors roll everything back and are raised. It must not end the
         transaction.
         """
@@ -250,8 +250,8 @@ class DeadLetters:
             ids = [] if isinstance(selector, DeadLetterFilter) else _ids(selector)
             if len(ids) != 1 or request.options.needs_operation:
                 raise ConfigurationError("an edit needs exactly one id, and cannot be combined with rate, canary or starts_at")
-            return await (await self._open()).editor.requeue(request, ids[0], edit, also=also)
-        return await self._apply(request, selector, expected, also)
+            return await (await self._open()).editor.requeue(request, ids[0], edit, before_commit=before_commit)
+        return await self._apply(request, selector, expected, before_commit)
 
     async def discard(
         self,
@@ -261,11 +261,11 @@ class DeadLetters:
         by: str | None = None,
         max_items: int | None = None,
         expected: int | Expected | None = None,
-        also: Also[Repaired | Operation] | None = None,
+        before_commit: BeforeCommit[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Marks dead letters as discarded; `restore` undoes it. A parked message moves out of the outbox table."""
         request = Request(action=Action.DISCARD, options=self._options(max_items), by=by, reason=reason)
-        return await self._apply(request, selector, expected, also)
+        return await self._apply(request, selector, expected, before_commit)
 
     async def discard_within(
         self, connection: Connection, ids: Sequence[str], *, reason: str | None = None, by: str | None = None
@@ -283,11 +283,11 @@ class DeadLetters:
         by: str | None = None,
         max_items: int | None = None,
         expected: int | Expected | None = None,
-        also: Also[Repaired | Operation] | None = None,
+        before_commit: BeforeCommit[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Reopens discarded dead letters."""
         request = Request(action=Action.RESTORE, options=self._options(max_items), by=by, reason=reason)
-        return await self._apply(request, selector, expected, also)
+        return await self._apply(request, selector, expected, before_commit)
 
     async def purge(
         self,
@@ -298,11 +298,11 @@ class DeadLetters:
         force: bool = False,
         max_items: int | None = None,
         expected: int | Expected | None = None,
-        also: Also[Repaired | Operation] | None = None,
+        before_commit: BeforeCommit[Repaired | Operation] | None = None,
     ) -> Repaired | Operation:
         """Deletes discarded dead letters and their editions permanently; with `force`, others too."""
         request = Request(action=Action.PURGE, options=self._options(max_items, force=force), by=by, reason=reason)
-        return await self._apply(request, selector, expected, also)
+        return await self._apply(request, selector, expected, before_commit)
 
     async def plan(
         self,
@@ -364,20 +364,20 @@ class DeadLetters:
         operations = (await self._open()).operations
         return await operations.items_by_outcome(number, outcomes, behind=behind, backwards=backwards, limit=limit)
 
-    async def pause(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
+    async def pause(self, number: int, *, before_commit: BeforeCommit[Operation] | None = None) -> Operation:
         """Pauses an operation: no batch begins until it is resumed. Raises `RefusedError` unless it is running.
 
-        `also` works as in `requeue`; the same holds for `resume` and `cancel`.
+        `before_commit` works as in `requeue`; the same holds for `resume` and `cancel`.
         """
-        return await (await self._open()).operations.pause(number, also=also)
+        return await (await self._open()).operations.pause(number, before_commit=before_commit)
 
-    async def resume(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
+    async def resume(self, number: int, *, before_commit: BeforeCommit[Operation] | None = None) -> Operation:
         """Continues a paused operation in any process that runs operations. Raises `RefusedError` unless it is paused."""
-        return await (await self._open()).operations.resume(number, also=also)
+        return await (await self._open()).operations.resume(number, before_commit=before_commit)
 
-    async def cancel(self, number: int, *, also: Also[Operation] | None = None) -> Operation:
+    async def cancel(self, number: int, *, before_commit: BeforeCommit[Operation] | None = None) -> Operation:
         """Ends an operation. Processed letters stay changed, the others are released. Raises `RefusedError` if it has ended."""
-        return await (await self._open()).operations.cancel(number, also=also)
+        return await (await self._open()).operations.cancel(number, before_commit=before_commit)
 
     async def runner(self) -> OperationsRunner:
         """Returns a runner for the batches of running operations; any number of processes may have one."""
@@ -390,19 +390,19 @@ class DeadLetters:
         request: Request,
         selector: Selector,
         expected: int | Expected | None,
-        also: Also[Repaired | Operation] | None,
+        before_commit: BeforeCommit[Repaired | Operation] | None,
     ) -> Repaired | Operation:
         parts, limit = await self._open(), request.options.max_items
         if isinstance(selector, DeadLetterFilter):
             letters = _selected(selector, request)
-            return await parts.operations.create(request, letters, limit=limit, expected=expected, also=also)
+            return await parts.operations.create(request, letters, limit=limit, expected=expected, before_commit=before_commit)
         ids, require = oldest_ids(_ids(selector), limit), None
         if isinstance(expected, Expected):
             letters = _selected(DeadLetterFilter(ids=tuple(ids)), request)
             require = partial(parts.planner.require, expected=expected, selector=letters, limit=limit)
         if len(ids) > AT_ONCE or request.options.needs_operation:
-            return await parts.operations.create(request, ids, also=also, require=require)
-        return await parts.changes.execute(request, ids, also=also, require=require)
+            return await parts.operations.create(request, ids, before_commit=before_commit, require=require)
+        return await parts.changes.execute(request, ids, before_commit=before_commit, require=require)
 
     def _options(self, max_items: int | None, *, force: bool = False) -> Options:
         return Options(force=force, max_items=max_items, retention=self._retention)

@@ -104,7 +104,7 @@ class AuditFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """The entry after which a page starts, in its direction; or at which, if `inclusive`."""
 
     at: datetime
@@ -122,10 +122,10 @@ class Statement:
 
 
 async def list_entries(
-    connection: Connection, table: TableName, filter_: AuditFilter, *, limit: int, place: Place | None = None
+    connection: Connection, table: TableName, filter_: AuditFilter, *, limit: int, position: Position | None = None
 ) -> Sequence[Row]:
-    """Returns up to `limit` entries from `place` on: newest first, or oldest first if it goes `back`."""
-    statement = listing(table, filter_, limit=limit, place=place)
+    """Returns up to `limit` entries from `position` on: newest first, or oldest first if it goes `back`."""
+    statement = listing(table, filter_, limit=limit, position=position)
     rows: Sequence[Row] = await connection.fetch(statement.text, *statement.arguments)
     return rows
 
@@ -137,14 +137,14 @@ async def count_entries(connection: Connection, table: TableName, filter_: Audit
     return int(await connection.fetchval(text, *arguments))
 
 
-def listing(table: TableName, filter_: AuditFilter, *, limit: int, place: Place | None) -> Statement:
+def listing(table: TableName, filter_: AuditFilter, *, limit: int, position: Position | None) -> Statement:
     """Returns the statement of `list_entries`."""
     conditions, arguments = _conditions(filter_, [limit])
-    if place is not None:
-        beyond = (">" if place.back else "<") + ("=" if place.inclusive else "")
-        arguments += [place.at, place.id]
+    if position is not None:
+        beyond = (">" if position.back else "<") + ("=" if position.inclusive else "")
+        arguments += [position.at, position.id]
         conditions.append(f"(at, id) {beyond} (${len(arguments) - 1}, ${len(arguments)})")
-    direction = "asc" if place is not None and place.back else "desc"
+    direction = "asc" if position is not None and position.back else "desc"
     names = satellite_names(table.schema)
     return Statement(query("audit.sql", "list", conditions=_join(conditions), direction=direction, **names), arguments)
 

@@ -110,8 +110,8 @@ class DeadLetterWriter:
         text, json_of = self.storable.text, self.storable.json
         failures = list(dead.failures)
         failure = dead.failure
-        if not failures and dead.died_at is not None:
-            failures = extended_failures((), FailedAttempt(at=dead.died_at, attempt=dead.attempt, failure=failure))
+        if not failures and dead.failed_at is not None:
+            failures = extended_failures((), FailedAttempt(at=dead.failed_at, attempt=dead.attempt, failure=failure))
         payload = Payload(dead.body, dead.content_type, dead.headers)
         masking = self.masking.of_message(dead.body, dead.headers, dead.properties)
         message_id = None if dead.message_id is None else text(dead.message_id)
@@ -133,8 +133,8 @@ class DeadLetterWriter:
             # Any program can send to the queue. A number that is too large for its column could never be stored.
             None if dead.hlc is None else max(-_LARGEST_BIGINT, min(dead.hlc, _LARGEST_BIGINT)),
             dead.created_at,
-            failures[0].at if failures else dead.died_at,
-            dead.died_at,
+            failures[0].at if failures else dead.failed_at,
+            dead.failed_at,
             max(1, min(dead.attempt, _LARGEST_INTEGER)),
             max(0, min(dead.requeue_count, _LARGEST_INTEGER)),
             text(dead.cause),

@@ -268,7 +268,7 @@ class _Storage:
             ordering_key=message.ordering_key,
             hlc=message.hlc,
             created_at=message.created_at,
-            died_at=datetime.now(UTC),
+            failed_at=datetime.now(UTC),
             requeue_count=message.requeue_count,
         )
 

@@ -34,6 +34,6 @@ def problem(answer: httpx.Response) -> tuple[int, str]:
 
 
 async def audited(pool: Pool) -> list[tuple[str, str, Any]]:
-    """What the audit tells of what was done or denied: action, target and details, oldest first."""
+    """Entries of the audit log about what was done or denied: action, target and details, oldest first."""
     rows = await pool.fetch("select action, target, details from outbox_audit where outcome <> 'failed' order by id")
     return [(row["action"], row["target"], json.loads(row["details"])) for row in rows]

@@ -23,7 +23,7 @@ async def insert_each(connection: asyncpg.Connection) -> dict[str, str]:
         "pending": await insert(connection, send_after="-1 minute"),
         "scheduled": await insert(connection, send_after="1 hour"),
         "retrying": await insert(connection, send_after="1 minute", attempts=2, last_error="nacked: password=secret"),
-        "held": await insert(connection, routing_key="nobody", send_after="15 seconds", last_error="unroutable", **key),
+        "held": await insert(connection, routing_key="unbound", send_after="15 seconds", last_error="unroutable", **key),
         "stalled": await insert(connection, routing_key="full", send_after="infinity", last_error="stalled"),
         "blocked": await insert(connection, send_after="infinity", last_error="blocked", **key),
         "parked": await insert(connection, failed_at="-1 day", attempts=20, last_error="nacked: no"),

@@ -29,11 +29,11 @@ def served(*, prefix: str = "/outbox", maintain: Any = None, **admin: Any) -> It
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with Admin(**admin) as app.state.admin:
-            beside = None if maintain is None else asyncio.create_task(maintain(app.state.admin))
+            maintenance = None if maintain is None else asyncio.create_task(maintain(app.state.admin))
             yield
-            if beside is not None:
-                beside.cancel()
-                await asyncio.wait([beside])
+            if maintenance is not None:
+                maintenance.cancel()
+                await asyncio.wait([maintenance])
 
     app = FastAPI(lifespan=lifespan)
     router = admin_router(_admin, authenticate=principal_by_token)

@@ -38,7 +38,7 @@ def bearer(token: str) -> dict[str, str]:
 
 async def test_an_admin_that_was_not_entered_is_an_error_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
     app = FastAPI()
-    app.include_router(admin_router(Admin(db_engine_url="postgresql://nobody@localhost/none")), prefix="/outbox")
+    app.include_router(admin_router(Admin(db_engine_url="postgresql://user@localhost/none")), prefix="/outbox")
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="https://service/outbox") as client:
         answer = await client.get("/backlog", headers=bearer(ADA))

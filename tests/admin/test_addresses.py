@@ -24,12 +24,12 @@ def _is_a_problem(answer: httpx.Response, status: int, code: str) -> None:
 
 
 async def test_unauthenticated_clients_do_not_learn_which_paths_exist(make_client: MakeClient) -> None:
-    nobody = make_client(None)
+    anonymous = make_client(None)
     for path in NO_ROUTES:
         for method in ("GET", "POST", "PROPFIND"):
-            _is_a_problem(await nobody.request(method, path), 401, "unauthenticated")
+            _is_a_problem(await anonymous.request(method, path), 401, "unauthenticated")
     for method, path, _ in OTHER_METHODS:
-        _is_a_problem(await nobody.request(method, path), 401, "unauthenticated")
+        _is_a_problem(await anonymous.request(method, path), 401, "unauthenticated")
 
 
 async def test_unauthenticated_clients_do_not_learn_which_parameters_are_valid(make_client: MakeClient) -> None:
@@ -88,18 +88,18 @@ async def test_routes_of_the_host_below_the_prefix_keep_working(database: str) -
     async def outboxes(number: int) -> int:
         return number
 
-    async with admin, client_of(app, None) as nobody:
-        assert (await nobody.get("/health/live")).json() == {"status": "alive"}
-        assert (await nobody.get("http://service/outboxes/17")).json() == 17
-        assert (await nobody.get("http://service/nowhere")).json() == {"detail": "Not Found"}
-        _is_a_problem(await nobody.get("/nowhere"), 401, "unauthenticated")
+    async with admin, client_of(app, None) as anonymous:
+        assert (await anonymous.get("/health/live")).json() == {"status": "alive"}
+        assert (await anonymous.get("http://service/outboxes/17")).json() == 17
+        assert (await anonymous.get("http://service/nowhere")).json() == {"detail": "Not Found"}
+        _is_a_problem(await anonymous.get("/nowhere"), 401, "unauthenticated")
 
 
 async def test_without_a_prefix_unknown_paths_belong_to_the_host(database: str) -> None:
     admin, app = Admin(database), FastAPI()
     app.include_router(admin_router(admin, authenticate=principal_by_header))
-    async with admin, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as nobody:
-        assert (await nobody.get("/nowhere")).json() == {"detail": "Not Found"}
+    async with admin, httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as anonymous:
+        assert (await anonymous.get("/nowhere")).json() == {"detail": "Not Found"}
 
 
 @pytest.mark.parametrize("ids", [["99999"], ["nothing"], ["outbox-99999", "nothing", "0"]])
@@ -139,14 +139,14 @@ async def test_a_missing_table_is_reported_by_every_endpoint_that_needs_it(
         await connection.execute(f"drop table outbox_{table} cascade")
     finally:
         await connection.close()
-    admin, told = make_client(Role.ADMIN), 0
+    admin, count = make_client(Role.ADMIN), 0
     for number, (method, path, body) in enumerate(REQUEST_CONTEXT):
         answer = await admin.request(method, path, json=body, headers={"idempotency-key": f"key-{number}"})
         assert answer.status_code != 500, (method, path, answer.text)
         if answer.status_code == 503:
             assert answer.json()["code"] == "schema_outdated", (method, path, answer.text)
-            told += 1
-    assert told
+            count += 1
+    assert count
 
 
 async def test_a_role_can_be_passed_by_name(database: str) -> None:

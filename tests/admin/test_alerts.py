@@ -29,7 +29,7 @@ from outbox.errors import ConfigurationError
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import open_pool
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import FAILURE, TABLE, dead
+from tests.dead_letters.failed_messages import FAILURE, TABLE, dead
 from tests.support import eventually
 from tests.support.webhooks import KEY, SECRET, Receiver, receiving
 
@@ -75,7 +75,7 @@ async def round_of(made: Alerting) -> None:
 
 async def died(database: str, message: str, failure: Failure = FAILURE, **fields: Any) -> None:
     pool = await open_pool(database, size=1, application_name="tests")
-    await PostgresArchive(pool, TABLE).record([dead(message, failure=failure, **{"died_at": datetime.now(UTC), **fields})])
+    await PostgresArchive(pool, TABLE).record([dead(message, failure=failure, **{"failed_at": datetime.now(UTC), **fields})])
     await pool.close()
 
 
@@ -274,7 +274,7 @@ async def test_a_new_group_raises_one_alert_and_a_reopened_group_an_open_one(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:
     async with alerts_of(database, rules(receiver, on=["group_new", "group_reopened"])) as made:
-        await died(database, "old", Failure("KeyError", "long ago", ""), died_at=datetime.now(UTC) - timedelta(days=1))
+        await died(database, "old", Failure("KeyError", "long ago", ""), failed_at=datetime.now(UTC) - timedelta(days=1))
         await died(database, "m")
         await died(database, "n")
         await round_of(made)
@@ -364,7 +364,7 @@ async def test_a_warning_that_becomes_an_error_in_a_quiet_time_is_sent(
     now = datetime.now(UTC)
     quiet = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=1):%H:%M}"
     async with alerts_of(database, rules(receiver, on=["dead_letters"], quiet=quiet)) as made:
-        await died(database, "old", died_at=now - timedelta(days=1))
+        await died(database, "old", failed_at=now - timedelta(days=1))
         await round_of(made)
         assert await connection.fetchval("select severity from outbox_alert") == "warning"
         assert receiver.requests == []

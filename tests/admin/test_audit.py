@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from outbox.admin import Role
-from outbox.postgres.audit import AuditFilter, Place, listing
+from outbox.postgres.audit import AuditFilter, Position, listing
 from outbox.postgres.queries import TableName
 from tests.admin.support import MakeClient
 
@@ -122,8 +122,8 @@ async def test_a_page_is_read_from_an_index(
     await connection.execute("update outbox_audit set outcome = 'denied' where id % 5 = 0")
     await connection.execute("analyze outbox_audit")
     [row] = await connection.fetch("select at, id from outbox_audit where id = 10000")
-    for place in (None, Place(row["at"], row["id"]), Place(row["at"], row["id"], back=True)):
-        statement = listing(TableName("outbox_audit"), filter_, limit=51, place=place)
+    for position in (None, Position(row["at"], row["id"]), Position(row["at"], row["id"], back=True)):
+        statement = listing(TableName("outbox_audit"), filter_, limit=51, position=position)
         plan = "\n".join(
             line["QUERY PLAN"] for line in await connection.fetch(f"explain {statement.text}", *statement.arguments)
         )
@@ -152,10 +152,10 @@ async def test_a_change_that_fails_leaves_an_entry(
 
 
 async def test_clients_cannot_choose_the_request_id(operator: httpx.AsyncClient) -> None:
-    answers = [await operator.get("/backlog", headers={"x-request-id": "of-somebody-else"}) for _ in range(2)]
+    answers = [await operator.get("/backlog", headers={"x-request-id": "of-another-client"}) for _ in range(2)]
     ids = [answer.headers["x-request-id"] for answer in answers]
     assert len(set(ids)) == 2
-    assert "of-somebody-else" not in ids
+    assert "of-another-client" not in ids
 
 
 async def test_reads_and_unknown_paths_leave_no_entry(operator: httpx.AsyncClient) -> None:

@@ -22,7 +22,7 @@ def _asked(admin: Admin, name: str = "alice") -> RequestContext:
 async def _fail_at_something(admin: Admin) -> None:
     async with admin.changing("something") as connection:
         await record(connection, _asked(admin), action="dlq.requeue", target="1")
-        raise RuntimeError("the deed failed")
+        raise RuntimeError("the change failed")
 
 
 async def _entries(database: str) -> list[asyncpg.Record]:
@@ -109,7 +109,7 @@ async def test_each_entry_is_chained_to_the_one_before_it_however_many_are_writt
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "expected"),
     [
         ("update outbox_audit set actor = 'bob' where id = 3", "entry 3 was changed after it was written"),
         ("update outbox_audit set details = '{}' where id = 2", "entry 2 was changed after it was written"),
@@ -119,7 +119,7 @@ async def test_each_entry_is_chained_to_the_one_before_it_however_many_are_writt
         ("update outbox_audit set hash = null where id = 5", "entry 5 was written without a hash"),
     ],
 )
-async def test_entries_that_were_changed_afterwards_are_found(database: str, sql: str, told: str) -> None:
+async def test_entries_that_were_changed_afterwards_are_found(database: str, sql: str, expected: str) -> None:
     await _write_five(database)
     connection = await asyncpg.connect(database)
     try:
@@ -128,7 +128,7 @@ async def test_entries_that_were_changed_afterwards_are_found(database: str, sql
         await connection.close()
     finding = await _examined(database)
     assert finding.severity is not Severity.OK
-    assert told in finding.summary
+    assert expected in finding.summary
 
 
 async def test_retention_and_older_releases_leave_the_chain_intact(database: str) -> None:

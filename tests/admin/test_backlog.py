@@ -26,7 +26,7 @@ from tests.support import eventually
 from tests.support.rabbit_admin import RabbitAdmin
 
 
-async def told(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
+async def read_backlog(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
     answer = await client.get("/backlog", params=parameters)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
@@ -41,7 +41,7 @@ async def shown(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any]:
 
 
 async def _whole(client: httpx.AsyncClient, **parameters: Any) -> dict[str, Any] | None:
-    backlog = await told(client, **parameters)
+    backlog = await read_backlog(client, **parameters)
     return backlog if backlog["complete"] else None
 
 
@@ -147,7 +147,7 @@ async def test_an_estimate_is_returned_while_counting_takes_long(database: str, 
     await insert(connection)
     await connection.close()
     async with serving(Admin(database)) as app, client_of(app, Role.VIEWER) as client:
-        backlog = await told(client)
+        backlog = await read_backlog(client)
         assert (backlog["complete"], backlog["queues"], backlog["states"]["pending"]["value"]) == (False, None, 1)
         may_count.set()
         assert (await shown(client))["queues"] == []
@@ -172,7 +172,7 @@ async def test_old_figures_are_not_returned_as_current_after_a_quiet_time(
         await insert(connection)
         may_count.clear()
         later = 300.0
-        after = await told(client)
+        after = await read_backlog(client)
         assert (after["complete"], after["states"]["pending"]["value"]) == (False, 1)
         assert after["as_of"] > before["as_of"]
         may_count.set()
@@ -229,13 +229,13 @@ async def test_an_unavailable_broker_affects_only_its_part_of_the_response(datab
     own_rabbitmq.stop()
     async with serving(Admin(database, broker=own_rabbitmq.url)) as app, client_of(app, Role.VIEWER) as client:
 
-        async def tells_why() -> bool:
+        async def has_reason() -> bool:
             backlog = await shown(client)
             assert (backlog["degraded"], backlog["queues"], backlog["broker"]) == (["broker"], None, "rabbitmq")
             assert backlog["states"]["pending"]["value"] == 1
             return "not answered" not in backlog["broker_error"]["message"]
 
-        await eventually(tells_why)
+        await eventually(has_reason)
         own_rabbitmq.start()
 
         async def well() -> bool:

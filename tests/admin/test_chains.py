@@ -30,7 +30,7 @@ class History:
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
 
-    async def tells(
+    async def add(
         self,
         ago: float,
         fact: str,
@@ -83,12 +83,12 @@ async def history(database: str) -> Any:
 async def order(history: History) -> None:
     """An order that was paid at the second attempt; its mail was dead-lettered after the stock was reserved."""
     async with history.at_one_time():
-        await history.tells(10, "sent", "order", "order", key="order.placed")
-        await history.tells(9, "retried", "order", "order", None, "payments", error="password=hunter2 was refused")
-        await history.tells(8, "processed", "order", "order", None, "payments", attempt=2)
-        await history.tells(7, "sent", "stock", "order", "order", key="stock.reserved")
-        await history.tells(6, "sent", "paid", "order", "order", key="payment.taken")
-        await history.tells(2, "died", "paid", "order", "order", "mail", error="no such address")
+        await history.add(10, "sent", "order", "order", key="order.placed")
+        await history.add(9, "retried", "order", "order", None, "payments", error="password=hunter2 was refused")
+        await history.add(8, "processed", "order", "order", None, "payments", attempt=2)
+        await history.add(7, "sent", "stock", "order", "order", key="stock.reserved")
+        await history.add(6, "sent", "paid", "order", "order", key="payment.taken")
+        await history.add(2, "died", "paid", "order", "order", "mail", error="no such address")
 
 
 def ids(page: Any) -> list[str]:
@@ -128,7 +128,7 @@ async def test_errors_of_a_chain_are_masked(viewer: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("id_", ["a/b", "a//b/", "a\nb", "a\n", "é ü", "..", "%2F", "?x=1&y", "x" * 3_000])
 async def test_an_id_can_be_any_text(viewer: httpx.AsyncClient, history: History, id_: str) -> None:
-    await history.tells(1, "sent", id_, id_)
+    await history.add(1, "sent", id_, id_)
     assert (await viewer.get("/chains/-", params={"id": id_})).json()["root_id"] == id_
     if id_ != "..":
         path = "".join(f"%{byte:02X}" for byte in id_.encode())
@@ -136,7 +136,7 @@ async def test_an_id_can_be_any_text(viewer: httpx.AsyncClient, history: History
 
 
 async def test_an_unknown_id_is_not_found(viewer: httpx.AsyncClient) -> None:
-    answer = await viewer.get("/chains/nobody")
+    answer = await viewer.get("/chains/unknown")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     for strange in ("/chains/-?id=a%00b", "/chains/x?max_nodes=0", "/chains/x?max_nodes=2001", "/chains/x?depth=2", "/chains/"):
         refused = await viewer.get(strange)
@@ -152,10 +152,10 @@ async def test_the_longest_id_fits_into_a_url_that_servers_accept(viewer: httpx.
 
 
 async def test_cycles_and_orphans_terminate_and_long_chains_are_truncated(viewer: httpx.AsyncClient, history: History) -> None:
-    await history.tells(9, "sent", "r", "r")
-    await history.tells(8, "sent", "orphan", "r", "lost")
-    await history.tells(7, "sent", "x", "r", "y")
-    await history.tells(6, "processed", "y", "r", "x", "q")
+    await history.add(9, "sent", "r", "r")
+    await history.add(8, "sent", "orphan", "r", "lost")
+    await history.add(7, "sent", "x", "r", "y")
+    await history.add(6, "processed", "y", "r", "x", "q")
     whole = (await viewer.get("/chains/y")).json()
     assert [node["id"] for node in whole["nodes"]] == ["r", "lost", "orphan", "x", "y"]
     assert whole["critical_path"] == ["x", "y"]
@@ -167,8 +167,8 @@ async def test_cycles_and_orphans_terminate_and_long_chains_are_truncated(viewer
 async def test_chains_are_listed_newest_first_with_their_worst_state(
     viewer: httpx.AsyncClient, history: History, order: None
 ) -> None:
-    await history.tells(20, "sent", "old", "old")
-    await history.tells(19, "processed", "old", "old", None, "q")
+    await history.add(20, "sent", "old", "old")
+    await history.add(19, "processed", "old", "old", None, "q")
     page = (await viewer.get("/chains")).json()
     assert ids(page) == ["order", "old"]
     assert (page["next"], page["previous"]) == (None, None)
@@ -190,7 +190,7 @@ async def test_a_resolved_dead_letter_does_not_decide_the_state_of_its_chain(
     )
     await connection.close()
     [chain] = (await viewer.get("/chains")).json()["items"]
-    assert (chain["state"], chain["dead_letter_count"]) == ("sent", 1)  # the stock's, which nobody handled
+    assert (chain["state"], chain["dead_letter_count"]) == ("sent", 1)  # the stock's, which no worker handled
 
 
 LETTER = """
@@ -203,10 +203,10 @@ LETTER = """
 @pytest.fixture
 async def requeued(history: History) -> None:
     """A message that was dead-lettered, requeued an hour later, and sent again long after that."""
-    await history.tells(9_000, "sent", "twice", "twice")
-    await history.tells(8_999, "died", "twice", "twice", None, "q", error="no")
-    await history.tells(8_000, "sent", "other", "other")
-    await history.tells(5_400, "requeued", "twice", "twice", None, "q")
+    await history.add(9_000, "sent", "twice", "twice")
+    await history.add(8_999, "died", "twice", "twice", None, "q", error="no")
+    await history.add(8_000, "sent", "other", "other")
+    await history.add(5_400, "requeued", "twice", "twice", None, "q")
     await history.waits(5_400 - 50, 50, "twice")
 
 
@@ -214,12 +214,12 @@ async def requeued(history: History) -> None:
 async def test_a_chain_whose_first_message_was_requeued_is_listed_once_at_its_beginning(
     viewer: httpx.AsyncClient, history: History
 ) -> None:
-    await history.tells(49, "processed", "twice", "twice", None, "q")
+    await history.add(49, "processed", "twice", "twice", None, "q")
     page = (await viewer.get("/chains")).json()
     assert ids(page) == ["other", "twice"]
     assert (page["items"][1]["state"], page["items"][1]["dead_letter_count"]) == ("processed", 1)
-    await history.tells(40, "requeued", "new", "new")  # it had been parked, and never sent before
-    await history.tells(39, "sent", "new", "new")
+    await history.add(40, "requeued", "new", "new")  # it had been parked, and never sent before
+    await history.add(39, "sent", "new", "new")
     newest = (await viewer.get("/chains?limit=1")).json()
     rest = (await viewer.get("/chains", params={"cursor": newest["next"]})).json()
     assert [ids(newest), ids(rest)] == [["new"], ["other", "twice"]]
@@ -234,7 +234,7 @@ async def test_a_requeued_message_has_the_state_that_follows_the_requeue(
     await connection.execute(LETTER)
     await connection.close()
     assert (await viewer.get("/chains/twice")).json()["state"] == "requeued"
-    await history.tells(49, fact, "twice", "twice", None, "q")
+    await history.add(49, fact, "twice", "twice", None, "q")
     chain = (await viewer.get("/chains/twice")).json()
     assert (chain["state"], chain["nodes"][0]["requeue_count"]) == (state, 1)
 
@@ -266,8 +266,8 @@ async def test_pages_lead_forward_and_back(viewer: httpx.AsyncClient, history: H
 
 async def test_chains_are_filtered_by_first_routing_key_state_and_time(viewer: httpx.AsyncClient, history: History) -> None:
     await history.beginnings(250)
-    await history.tells(300, "sent", "rare", "rare", key="rare")
-    await history.tells(299, "died", "rare", "rare", None, "q")
+    await history.add(300, "sent", "rare", "rare", key="rare")
+    await history.add(299, "died", "rare", "rare", None, "q")
     assert ids((await viewer.get("/chains?routing_key=rare")).json()) == ["rare"]
     assert ids((await viewer.get("/chains?state=dead")).json()) == ["rare"]
     assert ids((await viewer.get("/chains?state=dead&routing_key=order.placed")).json()) == []
@@ -280,8 +280,8 @@ async def test_chains_are_filtered_by_first_routing_key_state_and_time(viewer: h
 
 async def test_a_filtered_scan_is_bounded_and_continues_with_the_next_page(viewer: httpx.AsyncClient, history: History) -> None:
     await history.beginnings(1_100)
-    await history.tells(2_000, "died", "last", "last", None, "q")
-    await history.tells(2_001, "sent", "last", "last")
+    await history.add(2_000, "died", "last", "last", None, "q")
+    await history.add(2_001, "sent", "last", "last")
     page = (await viewer.get("/chains?state=dead")).json()
     assert ids(page) == []
     page = (await viewer.get("/chains", params={"state": "dead", "cursor": page["next"]})).json()
@@ -298,8 +298,8 @@ async def test_a_cursor_belongs_to_its_filter(viewer: httpx.AsyncClient, history
 
 
 async def test_chains_require_authentication(make_client: MakeClient) -> None:
-    nobody = make_client(None)
-    assert {(await nobody.get(path)).status_code for path in ("/chains", "/chains/x")} == {401}
+    anonymous = make_client(None)
+    assert {(await anonymous.get(path)).status_code for path in ("/chains", "/chains/x")} == {401}
     assert (await make_client(Role.VIEWER).get("/chains")).status_code == 200
 
 
@@ -362,8 +362,8 @@ async def test_an_unhandled_delivery_keeps_its_chain_from_being_processed(
 ) -> None:
     connection = await asyncpg.connect(database)
     for id_ in ("waits", "fails", "runs", "unsent", "held"):
-        await history.tells(60, "sent", id_, id_)
-        await history.tells(59, "processed", id_, id_, None, "mail")
+        await history.add(60, "sent", id_, id_)
+        await history.add(59, "processed", id_, id_, None, "mail")
     await deliver(connection, "waits", "stock", chain='["waits"]')
     await deliver(connection, "fails", "stock", chain='["fails"]', attempt=2, due="1 minute")
     await deliver(connection, "runs", "stock", chain='["runs"]', due="1 minute", leased=True)
@@ -382,8 +382,8 @@ async def test_on_rabbitmq_a_queue_without_a_record_still_holds_the_message(
 ) -> None:
     connection = await asyncpg.connect(database)
     for id_ in ("order", "older"):
-        await history.tells(60 if id_ == "order" else 7_200, "sent", id_, id_)
-        await history.tells(59 if id_ == "order" else 7_199, "processed", id_, id_, None, "mail")
+        await history.add(60 if id_ == "order" else 7_200, "sent", id_, id_)
+        await history.add(59 if id_ == "order" else 7_199, "processed", id_, id_, None, "mail")
     for queue in ("mail", "stock"):
         await worker(connection, queue)
     await worker(connection, "silent", history=False)
@@ -393,14 +393,14 @@ async def test_on_rabbitmq_a_queue_without_a_record_still_holds_the_message(
     [node] = (await viewer.get("/chains/order")).json()["nodes"]
     assert [(leg["queue"], leg["state"]) for leg in node["deliveries"]] == [("mail", "processed"), ("stock", "queued")]
     assert node["deliveries"][1]["waiting"]["reason"] == "next"
-    await history.tells(1, "processed", "order", "order", None, "stock")
+    await history.add(1, "processed", "order", "order", None, "stock")
     assert await both(viewer, "order") == {"processed"}
     await connection.close()
 
 
 async def test_a_delivery_that_waits_says_why(viewer: httpx.AsyncClient, history: History, database: str) -> None:
     connection = await asyncpg.connect(database)
-    await history.tells(60, "sent", "m", "m")
+    await history.add(60, "sent", "m", "m")
     await connection.execute(
         "insert into outbox_subscription (exchange, queue, binding_key) "
         "select 'outbox', queue, '#' from unnest(array['paused', 'alone', 'busy', 'fails', 'free']) as queue"
@@ -445,10 +445,10 @@ async def test_the_next_attempt_on_rabbitmq_follows_from_the_consumers_delays(
     await worker(connection, "mail", delays=(60, 600))
     await worker(connection, "stock", delays=(60,))
     await worker(connection, "bill")
-    await history.tells(100, "sent", "m", "m")
+    await history.add(100, "sent", "m", "m")
     for queue in ("mail", "stock", "bill"):
-        await history.tells(90, "retried", "m", "m", None, queue)
-    await history.tells(30, "retried", "m", "m", None, "mail", attempt=2)
+        await history.add(90, "retried", "m", "m", None, queue)
+    await history.add(30, "retried", "m", "m", None, "mail", attempt=2)
     await connection.execute("update outbox_history set error_type = 'outbox.errors.RetryAfter' where queue = 'stock'")
     await connection.close()
     [node] = (await viewer.get("/chains/m")).json()["nodes"]

@@ -22,7 +22,7 @@ from outbox.cli.dlq.operations import OUTCOMES
 from outbox.postgres.pool import Pool
 from tests.admin.served import served
 from tests.admin.support import outbox
-from tests.dead_letters.repairs import bury, park, statuses
+from tests.dead_letters.repairs import add_dead_letters, park, statuses
 from tests.support import eventually_sync
 from tests.support.processes import running
 
@@ -75,26 +75,26 @@ async def wait_in_the_outbox(pool: Pool) -> None:
 
 
 async def wait_for_one(pool: Pool) -> None:
-    """A relay that has given a sign of life."""
+    """A relay that has sent a heartbeat."""
     await pool.execute(
         "insert into outbox_component (id, kind, name, host, process_id, version, every) "
         "values ('1', 'relay', 'relay-1', 'here', 1, '1', interval '1 minute')"
     )
 
 
-def test_the_backlog_is_told(run: Run, on: Any) -> None:
+def test_the_backlog_is_printed(run: Run, on: Any) -> None:
     on(wait_in_the_outbox)
     answer = json.loads(run("backlog", "--json").stdout)
     assert answer["states"]["pending"] == {"value": 3, "relation": "eq"}
     assert [key["routing_key"] for key in answer["routing_keys"]] == ["order.placed", "order.due"]
-    told = run("backlog")
-    assert told.exit_code == 0
-    rows = [line.split() for line in told.output.splitlines()]
+    printed = run("backlog")
+    assert printed.exit_code == 0
+    rows = [line.split() for line in printed.output.splitlines()]
     assert ["all", "3", "1", "0", "0", "0", "0", "0"] in rows
     assert ["order.placed", "3", "0", "0", "0", "0", "0", "0"] in rows
 
 
-def test_a_broker_that_is_away_is_told_in_a_sentence(url: str) -> None:
+def test_an_unavailable_broker_is_reported_in_a_sentence(url: str) -> None:
     away = {"OUTBOX_DATABASE_URL": url, "OUTBOX_BROKER_URL": "amqp://guest:guest@127.0.0.1:1"}
     for command, beginning in (("backlog", "Queues unavailable: "), ("queues", "Depths unavailable: ")):
         answer = outbox(command, **away)
@@ -165,9 +165,9 @@ async def be_handled_in_vain(pool: Pool) -> None:
 
 async def be_dead(pool: Pool) -> None:
     """Two dead letters of a worker, one of the relay, and an operation that has ended."""
-    await bury(pool, 2, body=b'{"password": "hunter2"}', headers='{"authorization": "abc"}')
+    await add_dead_letters(pool, 2, body=b'{"password": "hunter2"}', headers='{"authorization": "abc"}')
     await park(pool, last_error="Nacked: too large")
-    await bury(pool, body=b"\xff\x00", queue="other", exception_type="KeyError", fingerprint="f2")
+    await add_dead_letters(pool, body=b"\xff\x00", queue="other", exception_type="KeyError", fingerprint="f2")
 
 
 SAME = [
@@ -215,7 +215,7 @@ def _ageless(output: str) -> list[str]:
     return VOLATILE.sub("", AGO.sub("", output)).split()
 
 
-def test_both_roads_give_the_same_output(url: str, service: str, on: Any) -> None:
+def test_over_http_and_on_a_database_the_output_is_equal(url: str, service: str, on: Any) -> None:
     on(be_dead)
     on(be_handled_in_vain)
     on(wait_for_one)
@@ -230,13 +230,13 @@ def test_both_roads_give_the_same_output(url: str, service: str, on: Any) -> Non
                 assert "hunter2" not in here.output + there.output, command
 
 
-def test_a_chain_is_told_in_seconds(run: Run, on: Any) -> None:
+def test_a_chain_is_printed_in_seconds(run: Run, on: Any) -> None:
     on(be_handled_in_vain)
     assert run("chain", "m1").exit_code == 0
-    told = json.loads(run("chain", "m1", "--json").output)
-    [node] = told["nodes"]
+    printed = json.loads(run("chain", "m1", "--json").output)
+    [node] = printed["nodes"]
     [delivery] = node["deliveries"]
-    assert (told["duration_seconds"], node["waited_seconds"], delivery["waited_seconds"]) == (7.0, 2.0, 4.0)
+    assert (printed["duration_seconds"], node["waited_seconds"], delivery["waited_seconds"]) == (7.0, 2.0, 4.0)
     assert delivery["attempts"] == [
         {
             "ended_at": "2026-03-01T12:00:05.000Z",
@@ -252,7 +252,7 @@ def test_a_chain_is_told_in_seconds(run: Run, on: Any) -> None:
 
 
 def test_ids_are_requeued_at_once_and_each_is_answered(run: Run, on: Any) -> None:
-    on(lambda pool: bury(pool, 2))
+    on(lambda pool: add_dead_letters(pool, 2))
     answer = run("requeue", "1", "9", "--reason", "fixed")
     assert answer.exit_code == 1
     assert answer.output.splitlines() == [
@@ -273,7 +273,7 @@ def test_ids_are_requeued_at_once_and_each_is_answered(run: Run, on: Any) -> Non
 
 
 def test_a_filter_becomes_an_operation_that_is_followed_to_its_end(run: Run, on: Any) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     unconfirmed = run("requeue", "--group", "f1")
     assert (unconfirmed.exit_code, "review it with --dry-run, then add --yes" in unconfirmed.output) == (2, True)
     answer = run("requeue", "--group", "f1", "--yes", "--reason", "fixed", "--canary", "3", "--canary-wait", "0.1")
@@ -291,12 +291,12 @@ def test_a_filter_becomes_an_operation_that_is_followed_to_its_end(run: Run, on:
 def test_what_fails_while_a_person_looks_at_a_dry_run_stops_the_change(
     run: Run, on: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
 
     def confirm(action: str, number: int, *_: Any) -> None:
         assert (action, number) == ("discard", 3)
         with ThreadPoolExecutor() as elsewhere:
-            elsewhere.submit(on, lambda pool: bury(pool, queue="late")).result()
+            elsewhere.submit(on, lambda pool: add_dead_letters(pool, queue="late")).result()
 
     monkeypatch.setattr(repair, "confirm", confirm)
     answer = run("dlq", "discard", "--all")
@@ -307,14 +307,14 @@ def test_what_fails_while_a_person_looks_at_a_dry_run_stops_the_change(
 def test_what_fails_meanwhile_is_changed_with_the_rest_if_there_is_no_person_to_ask(
     run: Run, on: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     post = Client.post
-    buried: list[Any] = []
+    added: list[Any] = []
 
     async def post_slowly(client: Client, path: str, body: Any = None) -> Any:
         answer = await post(client, path, body)
-        if "confirm_token" in answer and not buried:
-            buried.append(await asyncio.to_thread(on, lambda pool: bury(pool, queue="late")))
+        if "confirm_token" in answer and not added:
+            added.append(await asyncio.to_thread(on, lambda pool: add_dead_letters(pool, queue="late")))
         return answer
 
     monkeypatch.setattr(Client, "post", post_slowly)
@@ -324,7 +324,7 @@ def test_what_fails_meanwhile_is_changed_with_the_rest_if_there_is_no_person_to_
 
 
 def test_operations_are_held_and_ended(run: Run, on: Any) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     started = run("requeue", "--all", "--yes", "--detach", "--rate", "0.01")
     assert started.exit_code == 0
     assert "Operation 1 is paused" in run("dlq", "pause", "1").output
@@ -339,7 +339,7 @@ def test_operations_are_held_and_ended(run: Run, on: Any) -> None:
 
 
 def test_an_edit_is_for_the_version_that_was_read(run: Run, on: Any, tmp_path: Path) -> None:
-    on(lambda pool: bury(pool, 2))
+    on(lambda pool: add_dead_letters(pool, 2))
     (tmp_path / "body").write_bytes(b'{"id": 8}')
     assert run("requeue", "1", "--body", str(tmp_path / "body"), "--version", "1").exit_code == 0
     rows = on(lambda pool: pool.fetch("select body from outbox_table"))
@@ -352,7 +352,7 @@ def test_an_edit_is_for_the_version_that_was_read(run: Run, on: Any, tmp_path: P
 
 
 def test_what_is_purged_is_gone(run: Run, on: Any) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     assert run("dlq", "discard", "--all", "--yes").exit_code == 0
     assert run("dlq", "purge", "1", "--yes", "--reason", "asked for by law").exit_code == 0
     assert run("dlq", "purge", "--all", "--yes", "--reason", "all of it").exit_code == 0
@@ -360,14 +360,14 @@ def test_what_is_purged_is_gone(run: Run, on: Any) -> None:
 
 
 def test_purging_takes_a_reason(run: Run, on: Any) -> None:
-    on(bury)
+    on(add_dead_letters)
     answer = run("dlq", "purge", "1", "--force", "--yes")
     assert (answer.exit_code, answer.output) == (1, "outbox: purge requires a reason: give --reason\n")
     assert on(statuses) == ["open"]
 
 
 def test_what_is_done_is_in_the_audit(run: Run, on: Any) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     run("requeue", "1", "--reason", "fixed")
     run("dlq", "discard", "--all", "--yes")
     written = on(lambda pool: pool.fetch("select action, outcome, reason from outbox_audit order by id"))
@@ -377,7 +377,7 @@ def test_what_is_done_is_in_the_audit(run: Run, on: Any) -> None:
     ]
 
 
-def test_what_is_paused_is_told_until_it_goes_on(run: Run, on: Any) -> None:
+def test_pauses_are_listed_until_they_end(run: Run, on: Any) -> None:
     assert run("pause").output == "Nothing is paused.\n"
     paused = run("pause", "relay", "--reason", "moving")
     assert paused.output == "Paused every relay. No running component is affected.\n"
@@ -393,7 +393,7 @@ def test_what_is_paused_is_told_until_it_goes_on(run: Run, on: Any) -> None:
     assert [tuple(row) for row in written] == [("pause", "relay"), ("pause", "queue mail"), ("resume", "relay")]
 
 
-def test_components_are_told_with_what_they_do(run: Run, on: Any) -> None:
+def test_components_are_listed_with_their_activity(run: Run, on: Any) -> None:
     assert run("components").output == "No components have reported.\n"
     on(wait_for_one)
     answer = run("components")
@@ -410,7 +410,7 @@ def test_the_commands_know_every_outcome_of_the_api() -> None:
 
 
 def test_a_role_that_is_missing_is_named(service: str, on: Any) -> None:
-    on(lambda pool: bury(pool, 1))
+    on(lambda pool: add_dead_letters(pool, 1))
     answer = outbox("requeue", "1", "--url", service, OUTBOX_TOKEN="viewer")
     assert answer.exit_code == 1
     assert answer.output.startswith("outbox: forbidden: this requires the role operator")
@@ -419,7 +419,7 @@ def test_a_role_that_is_missing_is_named(service: str, on: Any) -> None:
 
 
 def test_ctrl_c_leaves_an_operation_running_there_and_says_how_to_follow_it(service: str, on: Any, tmp_path: Path) -> None:
-    on(lambda pool: bury(pool, 100))
+    on(lambda pool: add_dead_letters(pool, 100))
     settings = {"OUTBOX_URL": service, "OUTBOX_TOKEN": "operator"}
     arguments = ["-m", "outbox.cli", "requeue", "--all", "--yes", "--rate", "20"]
     with running(arguments, tmp_path, settings) as process:

@@ -22,7 +22,7 @@ from outbox.cli.dlq.operations import Progress, conclude
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Operation
 from outbox.postgres.pool import Pool
 from tests.admin.support import outbox
-from tests.dead_letters.repairs import bury, operation, statuses
+from tests.dead_letters.repairs import add_dead_letters, operation, statuses
 
 pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 On = Callable[[Callable[[Pool], Awaitable[Any]]], Any]
@@ -132,7 +132,7 @@ def test_a_number_that_no_operation_can_have_is_refused(place: list[str], comman
 
 
 def test_ctrl_c_ends_the_question_at_once_and_nothing_is_done(url: str, on: On) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     with _terminal(["requeue", "--all"], {"OUTBOX_DATABASE_URL": url}) as (until, write):
         assert until(b"anything else to cancel")
         write(b"\x03")
@@ -142,9 +142,9 @@ def test_ctrl_c_ends_the_question_at_once_and_nothing_is_done(url: str, on: On) 
     assert on(statuses) == ["open"] * 3
 
 
-def test_who_follows_an_operation_that_somebody_pauses_is_told_that_it_is_not_done(url: str, on: On) -> None:
+def test_following_an_operation_that_is_paused_ends_with_a_note_that_it_is_not_done(url: str, on: On) -> None:
     async def paused(pool: Pool) -> Operation:
-        await bury(pool, 3)
+        await add_dead_letters(pool, 3)
         async with DeadLetters(url) as dead_letters:
             created = operation(await dead_letters.requeue(DeadLetterFilter()))
             return await dead_letters.pause(created.id)
@@ -161,7 +161,7 @@ def test_progress_in_a_terminal_is_a_bar(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def begun(pool: Pool) -> Operation:
-        await bury(pool, 1_000)
+        await add_dead_letters(pool, 1_000)
         async with DeadLetters(url) as dead_letters:
             created = operation(await dead_letters.requeue(DeadLetterFilter()))
             await (await dead_letters.runner()).run_once()

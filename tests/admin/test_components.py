@@ -139,9 +139,9 @@ class Order(BaseModel):
     id: int
 
 
-def fits(shape: type[BaseModel], told: Any) -> bool:
+def fits(shape: type[BaseModel], reported: Any) -> bool:
     """Whether it has what the shape has, and nothing else."""
-    return bool(shape.model_validate(told).model_dump(mode="json", exclude_unset=True) == told)
+    return bool(shape.model_validate(reported).model_dump(mode="json", exclude_unset=True) == reported)
 
 
 async def test_heartbeats_of_real_components_have_the_documented_shape(
@@ -155,14 +155,14 @@ async def test_heartbeats_of_real_components_have_the_documented_shape(
     worker = Worker(broker=database, consumers=consumers, name="worker-1", heartbeat_interval=0.2)
     async with at_work(relay, worker):
 
-        async def told() -> list[dict[str, Any]]:
+        async def reported() -> list[dict[str, Any]]:
             await insert(connection, routing_key="order.placed", body=b'{"id": 7}')
             found = (await components(viewer, schemas=True))["items"]
             assert any("last_failure" in one["activity"] for one in found)
             assert any("oldest_due_age_seconds" in one["activity"] for one in found)
             return list(found)
 
-        found = await eventually(told)
+        found = await eventually(reported)
         await connection.execute("insert into outbox_control (scope, name) values ('relay', ''), ('queue', 'mail')")
 
         async def held() -> list[dict[str, Any]]:

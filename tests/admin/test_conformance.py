@@ -96,8 +96,8 @@ def _conforms(url: str, token: str, *, examples: int) -> None:
                 try:
                     _asked(operation, mode, answers, session, url, token, examples)
                 except FailureGroup as failures:  # every operation is to be heard
-                    told = "; ".join(_LONG.sub("…", str(failure)) for failure in failures.exceptions)
-                    problems.append(f"{operation.label}, {mode.value}: {told}\n{answers[-1]}")
+                    summary = "; ".join(_LONG.sub("…", str(failure)) for failure in failures.exceptions)
+                    problems.append(f"{operation.label}, {mode.value}: {summary}\n{answers[-1]}")
     assert not problems, "\n\n".join(problems)
 
 

@@ -1,4 +1,4 @@
-"""`GET /dlq/{id}` shows one dead letter with everything: masked, or revealed to operators, which the audit tells."""
+"""`GET /dlq/{id}` shows one dead letter with everything: masked, or revealed to operators, which is audited."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.letters import answered, problem
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import NOON, TABLE, dead
+from tests.dead_letters.failed_messages import NOON, TABLE, dead
 
 SECRET = "hunter2"
 BODY = '{ "n": 9007199254740993, "f": 1.10, "password" : "hunter2", "text": "{\\"token\\": \\"hunter2\\"}", "é": "\\u00e9" }'
@@ -30,7 +30,7 @@ async def pool(database: str) -> AsyncIterator[Pool]:
     await opened.close()
 
 
-async def bury(pool: Pool, body: bytes = BODY.encode(), **fields: Any) -> None:
+async def add_dead_letters(pool: Pool, body: bytes = BODY.encode(), **fields: Any) -> None:
     """One dead letter, with the id 1."""
     failures = [FailedAttempt(at=NOON, attempt=number, failure=FAILURE) for number in (1, 2)]
     headers = {"x-api-key": SECRET, "tenant": "acme", "big": 2**63 + 1}
@@ -59,7 +59,7 @@ async def audit(pool: Pool) -> list[tuple[str, str, str]]:
 
 
 async def test_all_details_are_shown_with_secrets_masked(pool: Pool, viewer: httpx.AsyncClient) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     await pool.execute(
         "insert into outbox_dead_letter_edition (dead_letter_id, version, body, headers, content_type, replaced_by) "
         "values (1, 1, $1, '{\"secret\": \"hunter2\", \"a\": 1}', 'application/json', 'ann')",
@@ -93,7 +93,7 @@ async def test_all_details_are_shown_with_secrets_masked(pool: Pool, viewer: htt
 async def test_operators_can_reveal_values_which_is_audited(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     shown = await answered(operator, "/dlq/1", reveal="true")
     assert (shown["body"]["content"], shown["body"]["masked"], shown["revealed"]) == (BODY, False, True)
     assert shown["headers"]["x-api-key"] == SECRET
@@ -104,7 +104,7 @@ async def test_operators_can_reveal_values_which_is_audited(
 
 
 async def test_nothing_is_revealed_without_an_audit_entry(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     await pool.execute("drop table outbox_audit")
     for path in ("/dlq/1?reveal=true", "/dlq/1/body"):
         response = await operator.get(path)
@@ -116,7 +116,7 @@ async def test_a_body_is_downloaded_unchanged_under_a_safe_name(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
     body = bytes(range(256)) * 2_000
-    await bury(pool, body, content_type='text/html"; filename="x\r\nx: y')
+    await add_dead_letters(pool, body, content_type='text/html"; filename="x\r\nx: y')
     response = await operator.get("/dlq/1/body")
     assert response.content == body
     assert response.headers["content-type"] == "application/octet-stream"
@@ -143,7 +143,7 @@ BODIES: list[tuple[bytes, str | None, tuple[str | None, str | None], tuple[str, 
 async def test_a_body_that_cannot_be_masked_is_only_shown_revealed(pool: Pool, operator: httpx.AsyncClient) -> None:
     for body, content_type, masked, revealed in BODIES:
         await pool.execute("truncate outbox_dead_letter restart identity cascade")
-        await bury(pool, body, content_type=content_type)
+        await add_dead_letters(pool, body, content_type=content_type)
         shown = (await answered(operator, "/dlq/1"))["body"]
         assert (shown["encoding"], shown["content"]) == masked, body
         assert shown["masked"] == (masked != revealed)
@@ -155,7 +155,7 @@ async def test_a_large_body_is_cut_and_large_json_is_hidden_until_it_is_revealed
     pool: Pool, operator: httpx.AsyncClient
 ) -> None:
     text = "é" * READ_LIMIT
-    await bury(pool, json.dumps(text, ensure_ascii=False).encode())
+    await add_dead_letters(pool, json.dumps(text, ensure_ascii=False).encode())
     shown = (await answered(operator, "/dlq/1"))["body"]
     assert (shown["content"], shown["truncated"], shown["size"]) == (None, True, 2 * READ_LIMIT + 2)
     shown = (await answered(operator, "/dlq/1", reveal="true"))["body"]
@@ -163,7 +163,7 @@ async def test_a_large_body_is_cut_and_large_json_is_hidden_until_it_is_revealed
 
 
 async def test_the_outcome_of_each_requeue_and_the_operations_are_shown(pool: Pool, viewer: httpx.AsyncClient) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     facts: list[tuple[str, str | None]] = [("requeued", "mail"), ("died", "mail"), ("requeued", "mail"), ("died", "elsewhere")]
     facts.append(("processed", "mail"))
     facts.append(("requeued", None))
@@ -201,6 +201,6 @@ async def test_configured_paths_are_masked_in_the_list_and_the_detail(database: 
     masking = Masking(paths=("$.customer.email",))
     async with serving(Admin(database, masking=masking)) as app, client_of(app, Role.VIEWER) as client:
         # Written down before the place was named.
-        await bury(pool, b'{"customer": {"email": "ann@example.org", "id": 1}}')
+        await add_dead_letters(pool, b'{"customer": {"email": "ann@example.org", "id": 1}}')
         assert (await answered(client, "/dlq"))["items"][0]["preview"] == '{"customer": {"email": "***", "id": 1}}'
         assert (await answered(client, "/dlq/1"))["body"]["content"] == '{"customer": {"email": "***", "id": 1}}'

@@ -13,7 +13,7 @@ from outbox.core.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.letters import answered
-from tests.dead_letters.deaths import NOON, TABLE, dead
+from tests.dead_letters.failed_messages import NOON, TABLE, dead
 
 OTHER = Failure("KeyError", "password=hunter2", "")
 
@@ -29,9 +29,9 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 async def letters(pool: Pool) -> None:
     """Two groups: three letters that died in the last hours, one of them requeued, and one that died long ago."""
     now = datetime.now(UTC)
-    deaths = [dead(f"m{hours}", queue="mail", died_at=now - timedelta(hours=hours, minutes=30)) for hours in (0, 1, 5)]
+    hourly = [dead(f"m{hours}", queue="mail", failed_at=now - timedelta(hours=hours, minutes=30)) for hours in (0, 1, 5)]
     await PostgresArchive(pool, TABLE).record(
-        [*deaths, dead("old", queue="billing", failure=OTHER, routing_key="user.created")]
+        [*hourly, dead("old", queue="billing", failure=OTHER, routing_key="user.created")]
     )
     await pool.execute(
         "update outbox_dead_letter set status = 'requeued', resolved_at = now() - interval '1 hour' where message_id = 'm5'"
@@ -92,12 +92,12 @@ async def test_a_note_is_set_changed_and_removed_which_is_audited(
     assert (await note("ask Ann"))["note"]["text"] == "ask Ann"
     noted = await seen()
     assert (noted["text"], noted["noted_by"]) == ("ask Ann", "a operator")
-    await note("mended")
-    assert (await seen())["text"] == "mended"
+    await note("fixed")
+    assert (await seen())["text"] == "fixed"
     assert (await note(" "))["note"] is None
     assert await seen() is None
     rows = await pool.fetch("select action, target, details ->> 'note' as note from outbox_audit order by id")
-    assert [tuple(row) for row in rows] == [("dlq.note", "mail", text) for text in ("ask Ann", "mended", None)]
+    assert [tuple(row) for row in rows] == [("dlq.note", "mail", text) for text in ("ask Ann", "fixed", None)]
 
 
 async def test_a_note_that_another_operator_changed_is_not_replaced_unseen(pool: Pool, operator: httpx.AsyncClient) -> None:
@@ -173,7 +173,7 @@ async def test_groups_are_counted_once_for_all_clients_and_served_while_they_are
     pool: Pool, viewer: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await answered(viewer, "/dlq/groups", by="queue")
-    await PostgresArchive(pool, TABLE).record([dead("more", died_at=NOON)])
+    await PostgresArchive(pool, TABLE).record([dead("more", failed_at=NOON)])
     assert await answered(viewer, "/dlq/groups", by="queue") == first
     monkeypatch.setattr(remembered, "USABLE_AGE", timedelta(0))
     monkeypatch.setattr(remembered, "MAX_AGE", timedelta(0))

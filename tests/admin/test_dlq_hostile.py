@@ -1,4 +1,4 @@
-"""Whatever somebody sends to the routes of dead letters, the answer is theirs to mend: never a failure of ours."""
+"""Invalid requests to the routes of dead letters get an error of the client, never one of the server."""
 
 import base64
 import json
@@ -80,7 +80,7 @@ SENSELESS = [
     "q=",
     f"q={'x' * 1_001}",
     f"routing_key={'%25' * 1_001}",
-    "source=nobody",
+    "source=unknown",
     "status=closed",
     "min_failures=0",
     "min_failures=-1",

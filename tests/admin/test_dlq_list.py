@@ -1,4 +1,4 @@
-"""`GET /dlq` finds dead letters, page by page in both directions, and tells how many there are and of which kinds."""
+"""`GET /dlq` finds dead letters, page by page in both directions, and counts them by kind."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -19,7 +19,7 @@ from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.rabbitmq.topology import dead_letter_queue
 from tests.admin.letters import answered, flat, message_ids, pages, problem
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import NOON, TABLE, dead
+from tests.dead_letters.failed_messages import NOON, TABLE, dead
 from tests.support import eventually
 
 MINUTE = timedelta(minutes=1)
@@ -55,8 +55,8 @@ async def mixed(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record(
         [
             dead("m1", b'{"customer": "Ann Smith", "password": "hunter2"}'),
-            dead("m2", queue="billing", failure=OTHER, died_at=NOON + MINUTE, tracking_ids=("root", "m2"), failures=failures),
-            dead("m3", routing_key="user.created", by_broker=True, died_at=NOON + 2 * MINUTE),
+            dead("m2", queue="billing", failure=OTHER, failed_at=NOON + MINUTE, tracking_ids=("root", "m2"), failures=failures),
+            dead("m3", routing_key="user.created", by_broker=True, failed_at=NOON + 2 * MINUTE),
         ]
     )
     await pool.execute("update outbox_dead_letter set status = 'requeued', resolved_at = now() where message_id = 'm3'")
@@ -174,9 +174,9 @@ async def test_the_error_of_a_list_item_is_masked_and_short(
 
 
 async def test_a_search_does_not_find_secrets(archive: PostgresArchive, pool: Pool, viewer: httpx.AsyncClient) -> None:
-    told = "password=hunter2 token: 'two hunter2 words' Bearer hunter2 amqp://a:hunter2@mq was refused by all"
-    await archive.record([dead("m1", failure=Failure("E", told))])
-    await park(pool, error=f"Refused: for reasons: {told}")
+    text = "password=hunter2 token: 'two hunter2 words' Bearer hunter2 amqp://a:hunter2@mq was refused by all"
+    await archive.record([dead("m1", failure=Failure("E", text))])
+    await park(pool, error=f"Refused: for reasons: {text}")
     assert message_ids(await answered(viewer, "/dlq", q="hunter2")) == []
     assert message_ids(await answered(viewer, "/dlq", q="refused by")) == ["m1", "p1"]
 
@@ -216,25 +216,25 @@ async def test_counting_ends_at_ten_thousand(pool: Pool, viewer: httpx.AsyncClie
 
 
 @given(
-    deaths=st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12),
+    failures=st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=12),
     limit=st.integers(1, 5),
     sort=st.sampled_from(["newest", "oldest"]),
 )
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_paging_forward_and_back_shows_every_item_once(
-    pool: Pool, archive: PostgresArchive, viewer: httpx.AsyncClient, deaths: list[tuple[int, bool]], limit: int, sort: str
+    pool: Pool, archive: PostgresArchive, viewer: httpx.AsyncClient, failures: list[tuple[int, bool]], limit: int, sort: str
 ) -> None:
     """Many die in the same moment, in either table."""
     await pool.execute("truncate outbox_dead_letter, outbox_dead_letter_edition, outbox_table restart identity")
-    for number, (minute, parked) in enumerate(deaths):
+    for number, (minute, parked) in enumerate(failures):
         if parked:
             await park(pool, f"m{number}")
             at, id_ = NOON + minute * MINUTE, f"m{number}"
             await pool.execute("update outbox_table set failed_at = $1 where tracking_ids ->> -1 = $2", at, id_)
         else:
-            await archive.record([dead(f"m{number}", died_at=NOON + minute * MINUTE)])
+            await archive.record([dead(f"m{number}", failed_at=NOON + minute * MINUTE)])
     forward = await pages(viewer, limit=limit, sort=sort)
-    assert sorted(flat(forward)) == sorted(f"m{number}" for number in range(len(deaths)))
+    assert sorted(flat(forward)) == sorted(f"m{number}" for number in range(len(failures)))
     assert flat(forward) == message_ids(await answered(viewer, "/dlq", limit=200, sort=sort))
     assert all(len(page["items"]) == limit for page in forward[:-1])
     back = await pages(viewer, way="previous", limit=limit, sort=sort, cursor=forward[-1]["previous"])
@@ -245,9 +245,9 @@ async def test_paging_forward_and_back_shows_every_item_once(
 async def test_pages_neither_shift_nor_repeat_while_messages_fail_and_are_resolved(
     pool: Pool, archive: PostgresArchive, viewer: httpx.AsyncClient
 ) -> None:
-    await archive.record([dead(f"m{number}", died_at=NOON + number * MINUTE) for number in range(9)])
+    await archive.record([dead(f"m{number}", failed_at=NOON + number * MINUTE) for number in range(9)])
     first = await answered(viewer, "/dlq", limit=3)
-    await archive.record([dead("new", died_at=NOON + 100 * MINUTE)])
+    await archive.record([dead("new", failed_at=NOON + 100 * MINUTE)])
     await pool.execute(
         "update outbox_dead_letter set status = 'discarded', resolved_at = now() where message_id in ('m7', 'm5', 'm4')"
     )
@@ -262,7 +262,7 @@ async def test_pages_neither_shift_nor_repeat_while_messages_fail_and_are_resolv
 async def test_paging_back_from_an_emptied_page_skips_nothing(
     pool: Pool, archive: PostgresArchive, viewer: httpx.AsyncClient
 ) -> None:
-    await archive.record([dead(f"m{number}", died_at=NOON + number * MINUTE) for number in range(4)])
+    await archive.record([dead(f"m{number}", failed_at=NOON + number * MINUTE) for number in range(4)])
     first = await answered(viewer, "/dlq", limit=2)
     await pool.execute("delete from outbox_dead_letter where message_id in ('m0', 'm1')")
     empty = await answered(viewer, "/dlq", limit=2, cursor=first["next"])

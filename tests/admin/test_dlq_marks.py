@@ -14,7 +14,7 @@ from outbox.core.outcome import Failure
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.letters import answered
-from tests.dead_letters.deaths import FAILURE, TABLE, dead
+from tests.dead_letters.failed_messages import FAILURE, TABLE, dead
 
 OTHER = Failure("KeyError", "no such user", "")
 
@@ -36,8 +36,8 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 async def letters(pool: Pool) -> None:
     """Two groups: three letters, one of them requeued, and one of long ago."""
     now = datetime.now(UTC)
-    deaths = [dead(f"m{hours}", died_at=now - timedelta(hours=hours, minutes=30)) for hours in (0, 1, 5)]
-    await PostgresArchive(pool, TABLE).record([*deaths, dead("old", queue="billing", failure=OTHER)])
+    hourly = [dead(f"m{hours}", failed_at=now - timedelta(hours=hours, minutes=30)) for hours in (0, 1, 5)]
+    await PostgresArchive(pool, TABLE).record([*hourly, dead("old", queue="billing", failure=OTHER)])
     await pool.execute("update outbox_dead_letter set status = 'requeued', resolved_at = now() where message_id = 'm5'")
 
 
@@ -49,7 +49,7 @@ async def marked(operator: httpx.AsyncClient, group: str, status: str, **more: A
 
 async def died(pool: Pool, message: str, failure: Failure, **fields: Any) -> None:
     await PostgresArchive(pool, TABLE).record(
-        [dead(message, queue="mail", failure=failure, died_at=datetime.now(UTC), **fields)]
+        [dead(message, queue="mail", failure=failure, failed_at=datetime.now(UTC), **fields)]
     )
 
 

@@ -51,8 +51,8 @@ def test_host_and_admin_keep_their_paths_behind_a_proxy(host: tuple[OurProcess, 
     process, client = host
     assert client.get("/greeting").json() == "hello"
 
-    nobody = client.get(f"{PREFIX}/dlq")
-    assert (nobody.status_code, nobody.json()) == (401, {"oops": "who are you?"})
+    anonymous = client.get(f"{PREFIX}/dlq")
+    assert (anonymous.status_code, anonymous.json()) == (401, {"oops": "who are you?"})
     assert client.get(f"{PREFIX}/dlq", headers=ADA).json()["items"] == []
 
     unknown = client.get(f"{PREFIX}/dlq/17", headers=ADA)

@@ -15,7 +15,7 @@ from outbox.encryption import Encryption, StaticKeys
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import open_pool
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import TABLE, dead
+from tests.dead_letters.failed_messages import TABLE, dead
 
 ENCRYPTION = Encryption(StaticKeys({"2026-11": bytes(32)}, current="2026-11"))
 OTHER = Encryption(StaticKeys({"2026-12": bytes(32)}, current="2026-12"))

@@ -16,7 +16,7 @@ from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.letters import answered, problem
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import NOON, TABLE, dead
+from tests.dead_letters.failed_messages import NOON, TABLE, dead
 from tests.dead_letters.repairs import park
 
 TEXT = "sesame"
@@ -88,4 +88,4 @@ async def test_operators_and_by_default_viewers_see_error_texts(app: FastAPI, vi
 
 def test_an_unknown_role_for_error_texts_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="error_text"):
-        Admin("postgresql://localhost/x", error_text="nobody")
+        Admin("postgresql://localhost/x", error_text="unknown")

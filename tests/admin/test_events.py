@@ -97,7 +97,7 @@ async def service(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         yield service
 
 
-DEATH = (
+DEAD_LETTER = (
     "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, attempt,"
     " cause, exception_type, exception_message, exception_traceback)"
     " values ('worker', 'o', 'q', 'm', 'e', '', '[\"m\"]', now(), 1, 'exhausted', '', '', '')"
@@ -140,7 +140,7 @@ async def test_a_stream_begins_with_a_reset_and_sends_changes(service: Service, 
         first = await stream.next()
         assert (first["event"], first["data"]) == ("reset", {"reason": "the stream begins here"})
         await _polled(service)
-        await connection.execute(DEATH)
+        await connection.execute(DEAD_LETTER)
         letters = (await stream.next("dead_letters"))["data"]
         assert (letters["open"], letters["parked"]) == ({"value": 1, "relation": "eq"}, {"value": 0, "relation": "eq"})
         await pause(connection, Pause(scope=PauseScope.QUEUE, name="q"))
@@ -166,7 +166,7 @@ async def test_a_reconnecting_client_gets_the_missed_events_or_a_reset(
     async with listening(service.client) as stream:
         await stream.next("reset")
         await _polled(service)
-        await connection.execute(DEATH)
+        await connection.execute(DEAD_LETTER)
         await stream.next("dead_letters")
         seen = stream.last_id
         await connection.execute("delete from outbox_dead_letter")
@@ -191,7 +191,7 @@ async def test_a_reconnecting_client_gets_changes_made_without_listeners(
     task = service.admin.shared(Broadcaster)._task
     assert task is not None
     await eventually(task.done)
-    await connection.execute(DEATH)
+    await connection.execute(DEAD_LETTER)
     async with listening(service.client, last) as stream:
         assert (await stream.next())["event"] == "dead_letters"
 

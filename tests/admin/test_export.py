@@ -26,8 +26,8 @@ from tests.admin.repairing import confirmed
 from tests.admin.rows import insert_each
 from tests.admin.served import served
 from tests.admin.support import MakeClient, client_of, serving
-from tests.dead_letters.deaths import TABLE, dead
-from tests.dead_letters.repairs import bury, park
+from tests.dead_letters.failed_messages import TABLE, dead
+from tests.dead_letters.repairs import add_dead_letters, park
 
 LISTS = {"dlq": "/dlq", "messages": "/messages", "audit": "/audit", "operations": "/operations"}
 HOSTILE = "=cmd|'/c calc'!A1, \"quoted\"; \u20ac\nsecond line\rthird\x1b[31m\x07\u2028\u202egnp\x85\x7f"
@@ -64,8 +64,8 @@ async def as_ndjson(client: httpx.AsyncClient, name: str, **parameters: Any) -> 
 
 async def fill(pool: Pool, operator: httpx.AsyncClient) -> None:
     """Adds items of several kinds to every list."""
-    await bury(pool, 3, queue="mail")
-    await bury(pool, 2, queue="stock", exception_message="password=hunter2 was refused")
+    await add_dead_letters(pool, 3, queue="mail")
+    await add_dead_letters(pool, 2, queue="stock", exception_message="password=hunter2 was refused")
     await park(pool, last_error="password=hunter2 was refused")
     async with pool.acquire() as connection:
         await insert_each(cast("asyncpg.Connection[asyncpg.Record]", connection))
@@ -114,7 +114,7 @@ async def test_columns_are_the_fields_including_nested_ones(pool: Pool, operator
     assert (await operator.get("/export/dlq", params={"format": "ndjson"})).text == ""
     columns = (await operator.get("/export/operations")).text.strip().split(",")
     assert {"selector", "options.canary.count", "counts", "results.failed_again"} <= set(columns)
-    await bury(pool)
+    await add_dead_letters(pool)
     await confirmed(operator, "discard", {"filter": {"queue": "orders.confirm"}})
     [row] = await as_csv(operator, "operations")
     assert json.loads(row["selector"])["filter"]["queue"] == "orders.confirm"
@@ -134,7 +134,7 @@ async def test_columns_are_the_fields_including_nested_ones(pool: Pool, operator
         ("messages", {"ordering_key": "customer 7"}),
         ("messages", {"routing_key": "order.*", "created_before": "2200-01-01T00:00:00+02:00"}),
         ("audit", {"action": "dlq.discard", "outcome": "done"}),
-        ("audit", {"actor": "nobody"}),
+        ("audit", {"actor": "unknown"}),
         ("operations", {"active": "true"}),
     ],
 )
@@ -154,7 +154,7 @@ async def test_pages_follow_each_other_without_a_gap(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     monkeypatch.setattr(export_module, "PAGE", 4)
-    await bury(pool, 7)
+    await add_dead_letters(pool, 7)
     assert len(await as_ndjson(operator, "dlq", limit=rows)) == min(rows, 7)
     listed = [item["id"] for item in (await answered(operator, "/dlq"))["items"]]
     found = await as_csv(operator, "dlq", limit=rows)
@@ -171,7 +171,7 @@ async def test_an_export_holds_one_page_of_bounded_size_in_memory(
         return await list_dead_letters(context, wanted)
 
     monkeypatch.setattr("outbox.admin.export.list_dead_letters", counting)
-    await bury(pool, 450)
+    await add_dead_letters(pool, 450)
     assert len(await as_csv(operator, "dlq")) == 450
     assert asked == [(200, True), (200, False), (200, False)]
     asked.clear()
@@ -180,7 +180,7 @@ async def test_an_export_holds_one_page_of_bounded_size_in_memory(
 
 
 async def test_the_limit_is_in_a_header_and_has_a_maximum(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool, 3)
+    await add_dead_letters(pool, 3)
     for limit, said in ((None, "10000"), (2, "2"), (100_000, "100000")):
         response = await operator.get("/export/dlq", params={} if limit is None else {"limit": limit})
         assert response.headers["outbox-export-limit"] == said
@@ -218,9 +218,9 @@ async def test_what_is_masked_in_a_list_is_masked_in_its_file(pool: Pool, databa
 
 
 async def test_an_export_requires_the_role_of_its_list(make_client: MakeClient) -> None:
-    viewer, operator, nobody = make_client(Role.VIEWER), make_client(Role.OPERATOR), make_client(None)
+    viewer, operator, anonymous = make_client(Role.VIEWER), make_client(Role.OPERATOR), make_client(None)
     for name in LISTS:
-        assert await problem(nobody, f"/export/{name}") == (401, "unauthenticated")
+        assert await problem(anonymous, f"/export/{name}") == (401, "unauthenticated")
         assert (await operator.get(f"/export/{name}")).status_code == 200
         expected = 403 if name == "audit" else 200
         assert (await viewer.get(f"/export/{name}")).status_code == expected
@@ -252,7 +252,7 @@ async def test_an_export_requires_the_role_of_its_list(make_client: MakeClient) 
     ],
 )
 async def test_formulas_are_exported_as_text(pool: Pool, operator: httpx.AsyncClient, text: str, cell: str) -> None:
-    await bury(pool, exception_type=text, routing_key=text)
+    await add_dead_letters(pool, exception_type=text, routing_key=text)
     [row] = await as_csv(operator, "dlq")
     assert row["routing_key"] == cell
     [item] = await as_ndjson(operator, "dlq")
@@ -260,7 +260,7 @@ async def test_formulas_are_exported_as_text(pool: Pool, operator: httpx.AsyncCl
 
 
 async def test_hostile_values_stay_within_their_cells(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool, 2, routing_key=HOSTILE, ordering_key=HOSTILE, queue=HOSTILE)
+    await add_dead_letters(pool, 2, routing_key=HOSTILE, ordering_key=HOSTILE, queue=HOSTILE)
     rows = await as_csv(operator, "dlq")
     assert [row["queue"] for row in rows] == [
         "'=cmd|'/c calc'!A1, \"quoted\"; €\nsecond line\rthird\\u001b[31m\\u0007\\u2028\\u202egnp\\u0085\\u007f"
@@ -275,7 +275,7 @@ async def test_hostile_values_stay_within_their_cells(pool: Pool, operator: http
 async def test_bodies_in_any_encoding_have_previews(pool: Pool, viewer: httpx.AsyncClient) -> None:
     bodies = (b'{"a": "\\ud800"}', b"\xff\x00\x1b[31m", b"", b'{"a": "\\u0000=1"}', "=ü\0".encode())
     for body in bodies:
-        await bury(pool, body=body)
+        await add_dead_letters(pool, body=body)
         await pool.execute("insert into outbox_table (routing_key, body, content_type) values ('k', $1, 'text/plain')", body)
     for name in ("dlq", "messages"):
         assert len(await as_csv(viewer, name)) == len(bodies)
@@ -294,7 +294,7 @@ async def test_an_export_waits_for_a_slot_before_every_page(
 
     monkeypatch.setattr(export_module, "PAGE", 2)
     monkeypatch.setattr(Reads, "slot", counting)
-    await bury(pool, 5)
+    await add_dead_letters(pool, 5)
     assert len(await as_csv(operator, "dlq")) == 5
     assert turns == ["a operator"] * 3
 
@@ -307,7 +307,7 @@ def test_a_failure_aborts_the_connection_instead_of_ending_the_file(database: st
             raise asyncpg.PostgresConnectionError("gone")
         return await list_dead_letters(context, wanted)
 
-    asyncio.run(_bury(database, 3))
+    asyncio.run(_add_dead_letters(database, 3))
     monkeypatch.setattr("outbox.admin.export.list_dead_letters", failing)
     headers = {"authorization": "Bearer viewer"}
     with served(db_engine_url=database) as address:
@@ -319,9 +319,9 @@ def test_a_failure_aborts_the_connection_instead_of_ending_the_file(database: st
         assert httpx.get(f"{address}/export/dlq?limit=2", headers=headers).text.count("\r\n") == 3
 
 
-async def _bury(url: str, count: int) -> None:
+async def _add_dead_letters(url: str, count: int) -> None:
     pool = await open_pool(url, size=1, application_name="tests")
-    await bury(pool, count)
+    await add_dead_letters(pool, count)
     await pool.close()
 
 

@@ -14,7 +14,7 @@ from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import open_pool
 from tests.admin.rows import deliver, insert
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import TABLE, dead
+from tests.dead_letters.failed_messages import TABLE, dead
 from tests.schema.support import REPOSITORY
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -15,7 +15,7 @@ from outbox.large_bodies import LargeBodies
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import open_pool
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import TABLE, dead
+from tests.dead_letters.failed_messages import TABLE, dead
 from tests.large_bodies.stores import MemoryStore
 
 ENCRYPTION = Encryption(StaticKeys({"2026-11": bytes(32)}, current="2026-11"))

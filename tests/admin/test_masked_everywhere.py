@@ -13,7 +13,7 @@ from outbox.postgres.pool import Pool, open_pool
 from tests.admin.letters import answered
 from tests.admin.repairing import confirmed
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import TABLE, dead
+from tests.dead_letters.failed_messages import TABLE, dead
 from tests.dead_letters.repairs import park
 
 SECRET = "hunter2"
@@ -60,9 +60,9 @@ async def test_error_types_are_masked_everywhere(pool: Pool, viewer: httpx.Async
         values (now(), 'retried', 'm', 'm', 'k', 'mail', 1, 'password=hunter2')
     """)
     for path in ("/messages/1", "/chains/m"):
-        told = await answered(viewer, path)
-        assert "password=***" in str(told), path
-        assert SECRET not in str(told), path
+        answer = await answered(viewer, path)
+        assert "password=***" in str(answer), path
+        assert SECRET not in str(answer), path
 
 
 async def test_reasons_of_operation_items_are_masked(
@@ -76,6 +76,6 @@ async def test_reasons_of_operation_items_are_masked(
     operation = await answered(viewer, answer.headers["location"].removeprefix("/outbox"))
     assert operation["results"]["failed_again"] == 1
     for path in ("/operations/1/items", f"/dlq/{parked}"):
-        told = await answered(viewer, path)
-        assert "RefusedError: password=***" in str(told), path
-        assert SECRET not in str(told), path
+        answer = await answered(viewer, path)
+        assert "RefusedError: password=***" in str(answer), path
+        assert SECRET not in str(answer), path

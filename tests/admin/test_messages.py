@@ -168,7 +168,7 @@ async def test_a_filter_that_takes_too_long_is_rejected_with_advice(
 ) -> None:
     monkeypatch.setattr(routes, "SEARCH_TIMEOUT", timedelta(milliseconds=1))
     await connection.execute("insert into outbox_table (routing_key, body) select 'k', 'x' from generate_series(1, 20000)")
-    answer = await viewer.get("/messages", params={"state": "pending", "routing_key": "nobody"})
+    answer = await viewer.get("/messages", params={"state": "pending", "routing_key": "unbound"})
     assert (answer.status_code, answer.json()["code"]) == (422, "filter_too_broad")
     assert "filter by state" in answer.json()["detail"]
 
@@ -242,14 +242,14 @@ async def test_each_message_explains_its_state(viewer: httpx.AsyncClient, connec
 
 async def test_a_message_names_what_it_waits_for(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     rows = await insert_each(connection)
-    waiting = await insert(connection, routing_key="nobody", send_after="infinity", last_error="unroutable")
+    waiting = await insert(connection, routing_key="unbound", send_after="infinity", last_error="unroutable")
     blocked, held = await shown(viewer, rows["blocked"]), await shown(viewer, waiting)
     assert (blocked["blocked_by"]["id"], blocked["blocked_by"]["state"]) == (rows["held"], "held")
     assert (held["probe_id"], held["due_at"]) == (rows["held"], None)
     assert held["next_attempt_at"] == (await shown(viewer, rows["held"]))["due_at"]
-    assert "'nobody'" in held["hint"]
+    assert "'unbound'" in held["hint"]
     for_a_queue = await insert(
-        connection, routing_key="nobody", target_queue="mail", send_after="1 minute", last_error="unroutable"
+        connection, routing_key="unbound", target_queue="mail", send_after="1 minute", last_error="unroutable"
     )
     found = await shown(viewer, for_a_queue)
     assert (found["probe_id"], found["reason"][:33]) == (for_a_queue, "The queue 'mail' does not exist. ")

@@ -11,7 +11,7 @@ from outbox.dead_letters import DeadLetters
 from outbox.maintenance import Maintenance
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.repairing import ask, audited, confirmed, problem
-from tests.dead_letters.repairs import bury, outbox, park
+from tests.dead_letters.repairs import add_dead_letters, outbox, park
 from tests.support import eventually
 
 ALL: dict[str, Any] = {"filter": {}}
@@ -50,8 +50,8 @@ async def listed(client: httpx.AsyncClient, path: str, **wanted: Any) -> tuple[l
 async def test_maintenance_runs_an_operation_to_its_end_with_correct_counts(
     database: str, pool: Pool, operator: httpx.AsyncClient
 ) -> None:
-    ids = await bury(pool, 700)
-    await bury(pool, 3, queue="gone", subscribed=False)
+    ids = await add_dead_letters(pool, 700)
+    await add_dead_letters(pool, 3, queue="gone", subscribed=False)
     assert (await confirmed(operator, "requeue", ALL)).status_code == 202
     await pool.execute(
         "update outbox_dead_letter set status = 'discarded' where id = any($1::bigint[])", [int(i) for i in ids[:2]]
@@ -79,8 +79,8 @@ async def test_maintenance_runs_an_operation_to_its_end_with_correct_counts(
 
 
 async def test_failed_items_are_listed_first(database: str, pool: Pool, operator: httpx.AsyncClient) -> None:
-    ids = await bury(pool, 4)
-    gone = await bury(pool, 2, queue="gone", subscribed=False)
+    ids = await add_dead_letters(pool, 4)
+    gone = await add_dead_letters(pool, 2, queue="gone", subscribed=False)
     await confirmed(operator, "requeue", ALL)
     await pool.execute("update outbox_dead_letter set status = 'discarded' where id = $1", int(ids[0]))
     await finished(database)
@@ -106,7 +106,7 @@ async def test_failed_items_are_listed_first(database: str, pool: Pool, operator
 
 
 async def test_operations_are_listed_in_pages_newest_first(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     for _ in range(5):
         location = (await confirmed(operator, "requeue", ALL)).headers["location"]
         await operator.post(f"{location.removeprefix('/outbox')}/cancel")
@@ -128,7 +128,7 @@ async def test_operations_are_listed_in_pages_newest_first(pool: Pool, operator:
 async def test_operations_are_paused_resumed_and_cancelled_which_is_audited(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
-    await bury(pool, 3)
+    await add_dead_letters(pool, 3)
     await confirmed(operator, "requeue", ALL)
     assert problem(await viewer.post("/operations/1/pause")) == (403, "forbidden")
     answers = [(await operator.post(f"/operations/1/{verb}")).json() for verb in ("pause", "resume", "cancel")]

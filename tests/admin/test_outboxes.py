@@ -27,7 +27,7 @@ BOTH, BOTH_ENTRY = new_token("cleo", Role.VIEWER)
 TOKENS = {"eu": (str(EU_ENTRY), str(BOTH_ENTRY)), "us": (str(US_ENTRY), str(BOTH_ENTRY))}
 PAUSE = {"scope": "queue", "name": "mail", "reason": "the provider is down"}
 SAME_ORIGIN = {"sec-fetch-site": "same-origin"}
-UNREACHABLE = "postgresql://nobody@127.0.0.1:1/none"
+UNREACHABLE = "postgresql://user@127.0.0.1:1/none"
 Databases = dict[str, str]
 Browser = Callable[..., httpx.AsyncClient]
 

@@ -1,4 +1,4 @@
-"""Which problem an error is, and what the log tells of it."""
+"""Which problem an error is, and what is logged about it."""
 
 import logging
 
@@ -18,9 +18,9 @@ async def test_a_value_that_the_database_cannot_store_is_an_invalid_request(
 ) -> None:
     with pytest.raises(asyncpg.DataError) as raw:
         await connection.fetch(sql, value)
-    with pytest.raises(Exception, match="asking") as told, unavailable_errors("asking"):
+    with pytest.raises(Exception, match="asking") as translated, unavailable_errors("asking"):
         await connection.fetch(sql, value)
-    for error in (raw.value, told.value):
+    for error in (raw.value, translated.value):
         problem = problem_of(error)
         assert problem is not None
         assert (problem.code, problem.headers) == (Code.INVALID_REQUEST, {})

@@ -266,7 +266,7 @@ async def test_rabbitmq_queues_have_depths_or_a_broker_error(
 
 
 async def test_an_unavailable_database_is_an_error_and_no_empty_list() -> None:
-    async with serving(Admin("postgresql://nobody@127.0.0.1:1/nothing")) as app, client_of(app, Role.VIEWER) as client:
+    async with serving(Admin("postgresql://user@127.0.0.1:1/nothing")) as app, client_of(app, Role.VIEWER) as client:
         answer = await client.get("/queues")
         assert (answer.status_code, answer.json()["code"]) == (503, "database_unavailable")
 

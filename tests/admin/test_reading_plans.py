@@ -1,4 +1,4 @@
-"""What the admin reads beside its lists is found by indexes, also where the planner knows nothing of the tables."""
+"""What the admin reads in addition to its lists is found by indexes, also without statistics of the planner."""
 
 from collections.abc import AsyncIterator
 

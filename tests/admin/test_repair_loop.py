@@ -1,4 +1,4 @@
-"""The whole repair over HTTP, with everything that a service runs: what failed is grouped, mended, tried, and sent again."""
+"""The whole repair over HTTP, with everything that a service runs: what failed is grouped, fixed, tried, and sent again."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -79,10 +79,10 @@ async def ended(client: httpx.AsyncClient, path: str) -> Any:
 async def test_a_fixed_consumer_handles_requeued_messages_and_none_fails_again(
     database: str, broker: str, pool: Pool, client: httpx.AsyncClient
 ) -> None:
-    is_mended, seen = False, set()
+    is_fixed, seen = False, set()
 
     def charge(order: int) -> None:
-        if not is_mended:
+        if not is_fixed:
             raise ValueError(f"no such order: {order}")
         seen.add(order)
 
@@ -100,7 +100,7 @@ async def test_a_fixed_consumer_handles_requeued_messages_and_none_fails_again(
             return groups[0]
 
         group = await eventually(all_dead, timeout=90)
-        is_mended = True
+        is_fixed = True
         selector = {"group_id": group["id"]}
         plan = (await ask(client, "requeue", selector, dry_run=True)).json()
         assert (plan["count"], plan["by_queue"], plan["warnings"]) == (12, {QUEUE: 12}, [])
@@ -111,7 +111,7 @@ async def test_a_fixed_consumer_handles_requeued_messages_and_none_fails_again(
             selector,
             rate_per_second=20,
             canary={"count": 2},
-            reason="the consumer is mended",
+            reason="the consumer is fixed",
             confirm_token=plan["confirm_token"],
         )
         assert asked.status_code == 202, asked.text

@@ -11,7 +11,7 @@ from outbox.admin import Admin, Role, admin_router
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.repairing import ask, audited, confirmed, outcomes, problem
 from tests.admin.support import MakeClient, principal_by_header
-from tests.dead_letters.repairs import bury, outbox, park, statuses
+from tests.dead_letters.repairs import add_dead_letters, outbox, park, statuses
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def administrator(make_client: MakeClient) -> httpx.AsyncClient:
 
 
 async def test_a_few_ids_are_changed_at_once_with_an_outcome_for_each(pool: Pool, operator: httpx.AsyncClient) -> None:
-    [one, two], parked = await bury(pool, 2), await park(pool)
+    [one, two], parked = await add_dead_letters(pool, 2), await park(pool)
     await ask(operator, "discard", [two])
     answer = await ask(operator, "requeue", [parked, one, two, "999", "no id", "outbox-999", "٣"], reason="fixed")
     assert outcomes(answer) == {
@@ -53,7 +53,7 @@ async def test_a_few_ids_are_changed_at_once_with_an_outcome_for_each(pool: Pool
 async def test_discarded_dead_letters_are_restored_and_purged_ones_deleted(
     pool: Pool, operator: httpx.AsyncClient, administrator: httpx.AsyncClient
 ) -> None:
-    ids = await bury(pool, 3)
+    ids = await add_dead_letters(pool, 3)
     assert outcomes(await ask(operator, "discard", ids)) == dict.fromkeys(ids, "discarded")
     assert outcomes(await ask(operator, "restore", ids[:1])) == {ids[0]: "restored"}
     answer = await confirmed(administrator, "discard", ids, purge=True, reason="they are tests")
@@ -62,8 +62,8 @@ async def test_discarded_dead_letters_are_restored_and_purged_ones_deleted(
 
 
 async def test_a_filter_becomes_an_operation_after_a_dry_run(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool, 12, fingerprint="f1")
-    await bury(pool, 3, fingerprint="f2", queue="other")
+    await add_dead_letters(pool, 12, fingerprint="f1")
+    await add_dead_letters(pool, 3, fingerprint="f2", queue="other")
     dry = await ask(operator, "requeue", {"filter": {"queue": "orders.confirm"}}, dry_run=True)
     assert dry.status_code == 200
     plan = dry.json()
@@ -81,7 +81,7 @@ async def test_a_filter_becomes_an_operation_after_a_dry_run(pool: Pool, operato
 
 
 async def test_options_reach_the_operation(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool, 3)
+    await add_dead_letters(pool, 3)
     answer = await confirmed(
         operator,
         "requeue",
@@ -113,7 +113,7 @@ async def test_options_reach_the_operation(pool: Pool, operator: httpx.AsyncClie
 
 
 async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, operator: httpx.AsyncClient) -> None:
-    ids = await bury(pool, 101)
+    ids = await add_dead_letters(pool, 101)
     assert (await ask(operator, "discard", [*ids, ids[0]])).headers["location"] == "/outbox/operations/1"
     assert outcomes(await ask(operator, "requeue", ids[:1])) == {ids[0]: "skipped"}
     assert (await operator.post("/operations/1/cancel")).json()["state"] == "cancelled"
@@ -160,7 +160,7 @@ async def test_invalid_requests_are_rejected(administrator: httpx.AsyncClient, v
 async def test_viewers_cannot_change_and_operators_cannot_purge(
     pool: Pool, viewer: httpx.AsyncClient, operator: httpx.AsyncClient
 ) -> None:
-    ids = await bury(pool)
+    ids = await add_dead_letters(pool)
     for verb in ("requeue", "discard", "restore"):
         assert problem(await ask(viewer, verb, ids)) == (403, "forbidden")
     assert problem(await viewer.post("/operations/1/cancel")) == (403, "forbidden")
@@ -171,7 +171,7 @@ async def test_viewers_cannot_change_and_operators_cannot_purge(
 
 
 async def test_the_location_is_correct_wherever_the_router_is_mounted(database: str, pool: Pool) -> None:
-    ids = await bury(pool)
+    ids = await add_dead_letters(pool)
     inner, outer = FastAPI(), FastAPI()
     async with Admin(database) as admin:
         inner.include_router(admin_router(admin, authenticate=principal_by_header), prefix="/deep/outbox")
@@ -191,7 +191,7 @@ async def test_the_location_is_correct_wherever_the_router_is_mounted(database: 
 
 
 async def test_a_body_that_is_too_deep_or_too_large_is_rejected(pool: Pool, operator: httpx.AsyncClient) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     deep = '{"selector": {"ids": ["%s"]}, "edit": {"version": 1, "body": %s}}'
 
     async def send(content: str | bytes) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from outbox.admin import Role
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.repairing import ask, audited, outcomes, problem
 from tests.admin.support import MakeClient
-from tests.dead_letters.repairs import bury, statuses
+from tests.dead_letters.repairs import add_dead_letters, statuses
 
 ALL: dict[str, Any] = {"filter": {}}
 
@@ -38,14 +38,14 @@ def reason(answer: httpx.Response) -> str:
 
 
 async def test_a_filter_and_a_group_require_a_token_and_ids_do_not(pool: Pool, operator: httpx.AsyncClient) -> None:
-    ids = await bury(pool)
+    ids = await add_dead_letters(pool)
     assert reason(await ask(operator, "discard", ALL)) == "missing"
     assert reason(await ask(operator, "discard", {"group_id": "f1"})) == "missing"
     assert outcomes(await ask(operator, "discard", ids)) == {ids[0]: "discarded"}
 
 
 async def test_a_dry_run_changes_nothing(pool: Pool, operator: httpx.AsyncClient) -> None:
-    ids = await bury(pool)
+    ids = await add_dead_letters(pool)
     for selector in (ids, ALL, {"group_id": "f1"}):
         assert (await ask(operator, "requeue", selector, dry_run=True)).json()["count"] == 1
     assert (await statuses(pool), await audited(pool)) == (["open"], [])
@@ -54,7 +54,7 @@ async def test_a_dry_run_changes_nothing(pool: Pool, operator: httpx.AsyncClient
 async def test_a_token_is_only_valid_for_its_request_and_its_actor(
     pool: Pool, operator: httpx.AsyncClient, make_client: MakeClient
 ) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     token = await token_for(operator, "discard", ALL)
     other = make_client(Role.ADMIN)
     assert reason(await ask(other, "discard", ALL, confirm_token=token)) == "other_actor"
@@ -67,14 +67,14 @@ async def test_a_token_is_only_valid_for_its_request_and_its_actor(
 
 
 async def test_a_token_expires(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     token = await token_for(operator, "discard", ALL)
     await pool.execute("update outbox_confirmation set expires_at = now()")
     assert reason(await ask(operator, "discard", ALL, confirm_token=token)) == "expired"
 
 
 async def test_concurrent_requests_can_use_a_token_once(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool, 5)
+    await add_dead_letters(pool, 5)
     token = await token_for(operator, "discard", ALL)
     answers = await asyncio.gather(*(ask(operator, "discard", ALL, confirm_token=token) for _ in range(10)))
     assert sorted(answer.status_code for answer in answers) == [202] + [428] * 9
@@ -82,9 +82,9 @@ async def test_concurrent_requests_can_use_a_token_once(pool: Pool, operator: ht
 
 
 async def test_a_changed_count_is_reported_and_nothing_changes(pool: Pool, operator: httpx.AsyncClient) -> None:
-    await bury(pool, 2)
+    await add_dead_letters(pool, 2)
     token = await token_for(operator, "requeue", ALL)
-    [late] = await bury(pool, queue="late")
+    [late] = await add_dead_letters(pool, queue="late")
     answer = await ask(operator, "requeue", ALL, confirm_token=token)
     assert problem(answer) == (409, "count_drifted")
     assert (answer.json()["expected"], answer.json()["found"]) == (2, 3)
@@ -105,7 +105,7 @@ async def test_a_token_is_only_valid_for_the_dead_letters_of_its_dry_run(
     pool: Pool, make_client: MakeClient, change: str
 ) -> None:
     administrator = make_client(Role.ADMIN)
-    ids = await bury(pool, 4)
+    ids = await add_dead_letters(pool, 4)
     await ask(administrator, "discard", ids[:3])
     purge = {"purge": True, "reason": "they are tests"}
     discarded = {"filter": {"status": "discarded"}}
@@ -121,7 +121,7 @@ async def test_a_token_is_only_valid_for_the_dead_letters_of_its_dry_run(
 
 async def test_a_token_for_ids_is_only_valid_for_the_state_of_its_dry_run(pool: Pool, make_client: MakeClient) -> None:
     administrator = make_client(Role.ADMIN)
-    ids = await bury(pool, 2)
+    ids = await add_dead_letters(pool, 2)
     await ask(administrator, "discard", ids[:1])
     purge = {"purge": True, "reason": "they are tests"}
     dry = await ask(administrator, "discard", ids, dry_run=True, **purge)
@@ -137,7 +137,7 @@ async def test_a_token_for_an_operation_by_ids_is_only_valid_for_the_state_of_it
     pool: Pool, make_client: MakeClient
 ) -> None:
     administrator = make_client(Role.ADMIN)
-    ids = await bury(pool, 101)
+    ids = await add_dead_letters(pool, 101)
     await pool.execute("update outbox_dead_letter set status = 'discarded', resolved_at = now() where id > 1")
     purge = {"purge": True, "reason": "they are tests"}
     token = await token_for(administrator, "discard", ids, **purge)
@@ -150,7 +150,7 @@ async def test_a_token_for_an_operation_by_ids_is_only_valid_for_the_state_of_it
 
 async def test_a_purge_always_requires_a_token(pool: Pool, make_client: MakeClient) -> None:
     administrator = make_client(Role.ADMIN)
-    ids = await bury(pool, 2)
+    ids = await add_dead_letters(pool, 2)
     await ask(administrator, "discard", ids)
     purge = {"purge": True, "reason": "they are tests"}
     assert reason(await ask(administrator, "discard", ids, **purge)) == "missing"

@@ -18,7 +18,7 @@ from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.memory import MemoryBroker
 from tests.admin.repairing import ask, audited, outcomes, problem
 from tests.admin.support import client_of, serving
-from tests.dead_letters.repairs import QUEUE, bury, outbox, park, statuses
+from tests.dead_letters.repairs import QUEUE, add_dead_letters, outbox, park, statuses
 
 ORDER = {
     "type": "object",
@@ -84,7 +84,7 @@ async def sent(pool: Pool) -> list[tuple[bytes, str | None, Any]]:
 async def test_a_body_is_json_text_or_bytes(
     pool: Pool, operator: httpx.AsyncClient, edit: dict[str, Any], body: bytes, kind: str
 ) -> None:
-    [id_] = await bury(pool, headers='{"a": 1}')
+    [id_] = await add_dead_letters(pool, headers='{"a": 1}')
     assert outcomes(await edited(operator, id_, **edit)) == {id_: "requeued"}
     assert await sent(pool) == [(body, kind, {"a": 1})]
     [(_, _, details)] = await audited(pool)
@@ -92,7 +92,7 @@ async def test_a_body_is_json_text_or_bytes(
 
 
 async def test_headers_are_replaced_and_removed(pool: Pool, operator: httpx.AsyncClient) -> None:
-    one, two, three = await bury(pool, 3, headers='{"a": 1}')
+    one, two, three = await add_dead_letters(pool, 3, headers='{"a": 1}')
     await edited(operator, one, headers={"b": [2]})
     await edited(operator, two, headers={})
     await edited(operator, three, headers={"c": 3}, encoding="text")  # of a body, of which there is none
@@ -106,7 +106,7 @@ async def test_a_parked_row_is_edited_too(pool: Pool, operator: httpx.AsyncClien
 
 
 async def test_an_edit_of_an_outdated_version_is_a_conflict(pool: Pool, operator: httpx.AsyncClient) -> None:
-    [id_] = await bury(pool, version=3)
+    [id_] = await add_dead_letters(pool, version=3)
     answer = await edited(operator, id_, version=2, body={"id": 8})
     assert problem(answer) == (409, "version_conflict")
     assert answer.json()["version"] == 3
@@ -129,7 +129,7 @@ async def test_an_edit_of_an_outdated_version_is_a_conflict(pool: Pool, operator
 async def test_an_edit_that_cannot_be_sent_is_rejected(
     pool: Pool, operator: httpx.AsyncClient, edit: dict[str, Any], code: str
 ) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     content = json.dumps({"selector": {"ids": [id_]}, "edit": {"version": 1, **edit}})
     answer = await operator.post("/requeue", content=content, headers={"content-type": "application/json"})
     assert problem(answer) == (422, code)
@@ -139,7 +139,7 @@ async def test_an_edit_that_cannot_be_sent_is_rejected(
 async def test_a_body_that_violates_the_consumers_schema_is_rejected_with_the_paths(
     pool: Pool, operator: httpx.AsyncClient
 ) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await consume(pool, ORDER)
     answer = await edited(operator, id_, body={"id": "seven", "lines": [{"amount": 1}, {"amount": -1}]})
     assert problem(answer) == (422, "invalid_edit")
@@ -153,7 +153,7 @@ async def test_a_body_that_violates_the_consumers_schema_is_rejected_with_the_pa
 
 
 async def test_force_sends_a_body_that_violates_the_schema(pool: Pool, operator: httpx.AsyncClient) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await consume(pool, ORDER)
     assert outcomes(await edited(operator, id_, body={}, force=True)) == {id_: "requeued"}
 
@@ -170,14 +170,14 @@ async def test_force_sends_a_body_that_violates_the_schema(pool: Pool, operator:
 async def test_a_body_that_one_running_consumer_accepts_is_sent(
     pool: Pool, operator: httpx.AsyncClient, others: list[dict[str, Any]]
 ) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     for number, other in enumerate(others):
         await consume(pool, other.pop("schema", ORDER), worker=f"w{number}", **other)
     assert outcomes(await edited(operator, id_, body="text")) == {id_: "requeued"}
 
 
 async def test_a_body_must_match_a_consumer_of_every_bound_queue(pool: Pool, operator: httpx.AsyncClient) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await consume(pool, {"type": "object"}, worker="w1", queue="shipping", binding_key="order.*")
     await consume(pool, ORDER, worker="w2", queue="billing", binding_key="order.#")
     await consume(pool, {"type": "string"}, worker="w3", queue="elsewhere", binding_key="invoice.*")
@@ -211,7 +211,7 @@ V2 = {"version": 2, "oldest": 1}
 async def test_an_edit_that_consumers_would_read_as_another_version_is_rejected(
     pool: Pool, operator: httpx.AsyncClient, headers: str | None, edit: dict[str, Any], found: str
 ) -> None:
-    [id_] = await bury(pool, headers=headers)
+    [id_] = await add_dead_letters(pool, headers=headers)
     await consume(pool, ORDER, event=V2)
     answer = await edited(operator, id_, **edit)
     assert problem(answer) == (422, "invalid_edit")
@@ -235,14 +235,14 @@ async def test_an_edit_that_consumers_would_read_as_another_version_is_rejected(
 async def test_an_edit_of_the_version_that_consumers_read_is_sent(
     pool: Pool, operator: httpx.AsyncClient, headers: str | None, edit: dict[str, Any], event: Mapping[str, int]
 ) -> None:
-    [id_] = await bury(pool, headers=headers)
+    [id_] = await add_dead_letters(pool, headers=headers)
     await consume(pool, ORDER, event=event)
     assert outcomes(await edited(operator, id_, **edit)) == {id_: "requeued"}
 
 
 async def test_the_schema_of_the_messages_own_version_decides(pool: Pool, operator: httpx.AsyncClient) -> None:
     """During a deploy, workers of two releases read the queue."""
-    [id_] = await bury(pool, headers='{"event-version": 1}')
+    [id_] = await add_dead_letters(pool, headers='{"event-version": 1}')
     await consume(pool, {"type": "string"}, worker="new", event=V2)
     await consume(pool, ORDER, worker="old", event={"version": 1, "oldest": 1})
     assert problem(await edited(operator, id_, body="text")) == (422, "invalid_edit")
@@ -250,7 +250,7 @@ async def test_the_schema_of_the_messages_own_version_decides(pool: Pool, operat
 
 
 async def test_bindings_that_workers_report_are_used_if_the_broker_reports_none(database: str, pool: Pool) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await consume(pool, ORDER, queue="billing", binding_key="order.#")
     async with serving(Admin(database, broker=MemoryBroker())) as app, client_of(app) as operator:
         by_key: dict[str, Any] = {"destination": "original_routing"}
@@ -329,7 +329,7 @@ async def test_at_most_20_schema_violations_are_reported() -> None:
 async def test_concurrent_edits_get_a_version_conflict(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     checked: Any = vars(changing)["prepare_edit"]
 
     async def overtaken(*given: Any) -> Any:

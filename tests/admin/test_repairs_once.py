@@ -17,7 +17,7 @@ from outbox.admin.repairs import once as keys
 from outbox.postgres.pool import Pool, open_pool
 from tests.admin.repairing import ask, audited, outcomes, problem
 from tests.admin.support import MakeClient
-from tests.dead_letters.repairs import bury, outbox, statuses
+from tests.dead_letters.repairs import add_dead_letters, outbox, statuses
 
 REPLAYED = "idempotency-replayed"
 
@@ -37,7 +37,7 @@ async def keyed(client: httpx.AsyncClient, verb: str, ids: list[str], key: str =
 
 
 async def test_of_twenty_concurrent_requeues_of_one_dead_letter_one_succeeds(pool: Pool, make_client: MakeClient) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     clients = [make_client() for _ in range(20)]
     answers = await asyncio.gather(*(ask(client, "requeue", [id_]) for client in clients))
     assert Counter(outcomes(answer)[id_] for answer in answers) == {"requeued": 1, "skipped": 19}
@@ -45,7 +45,7 @@ async def test_of_twenty_concurrent_requeues_of_one_dead_letter_one_succeeds(poo
 
 
 async def test_of_a_concurrent_requeue_and_discard_one_succeeds(pool: Pool, operator: httpx.AsyncClient) -> None:
-    ids = await bury(pool, 10)
+    ids = await add_dead_letters(pool, 10)
     asked = [ask(operator, verb, [id_]) for id_ in ids for verb in ("requeue", "discard")]
     answers = [outcomes(answer) for answer in await asyncio.gather(*asked)]
     for requeued, discarded in zip(answers[::2], answers[1::2], strict=True):
@@ -54,7 +54,7 @@ async def test_of_a_concurrent_requeue_and_discard_one_succeeds(pool: Pool, oper
 
 
 async def test_a_request_repeated_with_its_key_gets_the_same_response(pool: Pool, operator: httpx.AsyncClient) -> None:
-    ids = await bury(pool)
+    ids = await add_dead_letters(pool)
     first, again = await keyed(operator, "discard", ids), await keyed(operator, "discard", ids)
     assert (first.content, first.status_code) == (again.content, again.status_code)
     assert (first.headers.get(REPLAYED), again.headers[REPLAYED]) == (None, "true")
@@ -71,7 +71,7 @@ async def test_a_request_repeated_with_its_key_gets_the_same_response(pool: Pool
 async def test_a_key_belongs_to_one_request_of_one_principal(
     pool: Pool, operator: httpx.AsyncClient, make_client: MakeClient
 ) -> None:
-    ids = await bury(pool, 2)
+    ids = await add_dead_letters(pool, 2)
     await keyed(operator, "discard", ids[:1])
     assert problem(await keyed(operator, "discard", ids)) == (422, "key_reused")
     assert problem(await keyed(operator, "restore", ids[:1])) == (422, "key_reused")
@@ -85,7 +85,7 @@ async def test_a_key_must_be_printable_ascii_without_spaces(pool: Pool, operator
 
 
 async def test_of_many_concurrent_requests_with_one_key_one_is_applied(pool: Pool, make_client: MakeClient) -> None:
-    ids = await bury(pool, 50)
+    ids = await add_dead_letters(pool, 50)
     clients = [make_client() for _ in range(10)]
     answers = await asyncio.gather(*(keyed(client, "requeue", ids) for client in clients))
     done = [answer for answer in answers if answer.status_code == 200]
@@ -99,11 +99,11 @@ async def test_a_failed_request_releases_its_key(pool: Pool, operator: httpx.Asy
     body: dict[str, Any] = {"selector": {"filter": {}}}
     answer = await operator.post("/discard", json=body, headers={"idempotency-key": "a-key"})
     assert problem(answer) == (428, "confirmation_required")
-    assert outcomes(await keyed(operator, "discard", await bury(pool))) == {"1": "discarded"}
+    assert outcomes(await keyed(operator, "discard", await add_dead_letters(pool))) == {"1": "discarded"}
 
 
 async def test_the_key_of_a_crashed_process_is_taken_over(pool: Pool, operator: httpx.AsyncClient) -> None:
-    ids = await bury(pool)
+    ids = await add_dead_letters(pool)
     await keyed(operator, "discard", ids)
     await pool.execute(
         "update outbox_idempotency set status = null, headers = null, body = null, held_until = now() + interval '1 hour'"
@@ -119,7 +119,7 @@ async def test_the_key_of_a_crashed_process_is_taken_over(pool: Pool, operator: 
 async def test_a_request_of_a_killed_process_is_applied_once_under_its_key(
     database: str, pool: Pool, operator: httpx.AsyncClient
 ) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     dying = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.admin.dying_service", database, id_, "a-key", cwd=Path(__file__).parents[2]
     )
@@ -135,7 +135,7 @@ async def test_a_request_of_a_killed_process_is_applied_once_under_its_key(
 async def test_a_process_that_lost_its_key_changes_nothing(
     pool: Pool, operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = await bury(pool)
+    ids = await add_dead_letters(pool)
     store = keys.IdempotencyLock.store
 
     async def late(self: keys.IdempotencyLock, *given: object) -> None:

@@ -10,7 +10,7 @@ from outbox.admin import Admin, Role
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import open_pool
 from tests.admin.support import client_of, serving
-from tests.dead_letters.deaths import TABLE, dead
+from tests.dead_letters.failed_messages import TABLE, dead
 from tests.dead_letters.repairs import park
 
 SECRET = "hunter2"

@@ -69,9 +69,9 @@ async def test_an_id_finds_its_message_everywhere(viewer: httpx.AsyncClient, id_
 
 
 async def test_a_text_that_is_too_short_or_too_long_is_refused_in_characters(viewer: httpx.AsyncClient) -> None:
-    for q, told in (("", "at least 1 character, not 0"), ("x" * 301, "at most 300 characters, not 301")):
+    for q, expected in (("", "at least 1 character, not 0"), ("x" * 301, "at most 300 characters, not 301")):
         answer = await viewer.get("/search", params={"q": q})
-        assert (answer.status_code, answer.json()["detail"]) == (422, f"query.q: Value should have {told}")
+        assert (answer.status_code, answer.json()["detail"]) == (422, f"query.q: Value should have {expected}")
 
 
 async def test_a_chain_is_found_in_the_state_of_all_its_messages(

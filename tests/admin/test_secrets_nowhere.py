@@ -62,13 +62,13 @@ def refuse(text: str) -> None:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def logged() -> list[str]:
     """The log lines of that."""
     return []
 
 
 @pytest.fixture
-async def dead(database: str, caplog: pytest.LogCaptureFixture, told: list[str]) -> AsyncIterator[Pool]:
+async def dead(database: str, caplog: pytest.LogCaptureFixture, logged: list[str]) -> AsyncIterator[Pool]:
     """Every way of quoting with every way of carrying, each of them failed twice and dead."""
     caplog.set_level(logging.DEBUG, logger="outbox")
     QUOTED.clear()
@@ -89,7 +89,7 @@ async def dead(database: str, caplog: pytest.LogCaptureFixture, told: list[str])
         await eventually(all_have_died, timeout=SOON)
         relay.stop()
         await relaying
-    told.extend(caplog.messages)
+    logged.extend(caplog.messages)
     yield pool
     await pool.close()
 
@@ -138,8 +138,8 @@ async def test_no_secret_can_be_searched(dead: Pool, viewer: httpx.AsyncClient) 
     assert shown({"the index": indexed}) == []
 
 
-async def test_no_log_line_no_metric_and_no_history_shows_a_secret(dead: Pool, told: list[str]) -> None:
-    lines = "\n".join(told)
+async def test_no_log_line_no_metric_and_no_history_shows_a_secret(dead: Pool, logged: list[str]) -> None:
+    lines = "\n".join(logged)
     history = await dead.fetchval("select string_agg(error_type || ' ' || error_message, ' ') from outbox_history")
     components = await dead.fetchval("select string_agg(component::text, ' ') from outbox_component component")
     outputs = {"log": lines, "metrics": generate_latest(REGISTRY).decode(), "history": history, "components": components}

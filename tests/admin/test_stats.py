@@ -51,7 +51,7 @@ class Statistics:
 
 
 @pytest.fixture
-async def told(database: str) -> AsyncIterator[Statistics]:
+async def stats(database: str) -> AsyncIterator[Statistics]:
     connection = await asyncpg.connect(database)
     now = await connection.fetchval("select date_trunc('minute', clock_timestamp())")
     yield Statistics(connection, now)
@@ -71,20 +71,20 @@ async def read(viewer: httpx.AsyncClient, **parameters: Any) -> Any:
 
 
 async def test_the_last_hour_is_by_the_minute_and_the_newest_minute_is_incomplete(
-    viewer: httpx.AsyncClient, told: Statistics
+    viewer: httpx.AsyncClient, stats: Statistics
 ) -> None:
-    await told.of_relay(told.at(2), sent=5, latency=buckets(b3=4, b4=1))
-    await told.of_relay(told.at(2), "f", sent=2, latency=buckets(b3=2))
-    await told.of_relay(told.at(2), backlog=40)
-    await told.of_relay(told.at(1), backlog=3)
-    await told.of_worker(told.at(2), "stock", processed=4, dead=1, latency=buckets(b8=5))
+    await stats.of_relay(stats.at(2), sent=5, latency=buckets(b3=4, b4=1))
+    await stats.of_relay(stats.at(2), "f", sent=2, latency=buckets(b3=2))
+    await stats.of_relay(stats.at(2), backlog=40)
+    await stats.of_relay(stats.at(1), backlog=3)
+    await stats.of_worker(stats.at(2), "stock", processed=4, dead=1, latency=buckets(b8=5))
     answer = await read(viewer)
     assert (answer["step_seconds"], answer["step_reason"], answer["group_by"]) == (60, None, "none")
     assert len(answer["starts_at"]) in (60, 61)
     assert len(answer["complete"]) == len(answer["starts_at"])
     assert (answer["complete"][0], answer["complete"][-1]) == (True, False)
     [series] = answer["series"]
-    at = answer["starts_at"].index(told.at(2).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    at = answer["starts_at"].index(stats.at(2).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
     assert [series[name][at : at + 2] for name in ("sent", "created")] == [[7, 0], [7, 0]]
     assert series["sent"][at - 1] is None
     assert (series["backlog"][at : at + 2], series["oldest_age_seconds"][at]) == ([40, 3], 4.0)
@@ -96,12 +96,12 @@ async def test_the_last_hour_is_by_the_minute_and_the_newest_minute_is_incomplet
 
 
 async def test_statistics_of_several_processes_are_summed_by_queue_and_by_routing_key(
-    viewer: httpx.AsyncClient, told: Statistics
+    viewer: httpx.AsyncClient, stats: Statistics
 ) -> None:
-    await told.of_worker(told.at(1), "stock", processed=4, key="a")
-    await told.of_worker(told.at(1), "stock", processed=3, key="b")
-    await told.of_worker(told.at(1), "mail", processed=1, key="a")
-    await told.of_relay(told.at(1), "a", sent=9)
+    await stats.of_worker(stats.at(1), "stock", processed=4, key="a")
+    await stats.of_worker(stats.at(1), "stock", processed=3, key="b")
+    await stats.of_worker(stats.at(1), "mail", processed=1, key="a")
+    await stats.of_relay(stats.at(1), "a", sent=9)
     by_queue = await read(viewer, group_by="queue", step="60s")
     assert [(each["group"], sum(filter(None, each["processed"]))) for each in by_queue["series"]] == [("stock", 7), ("mail", 1)]
     assert {value for each in by_queue["series"] for name in ("sent", "created") for value in each[name]} == {None}
@@ -114,10 +114,10 @@ async def test_statistics_of_several_processes_are_summed_by_queue_and_by_routin
 
 
 async def test_only_the_most_active_groups_have_a_series_and_points_are_limited(
-    viewer: httpx.AsyncClient, told: Statistics
+    viewer: httpx.AsyncClient, stats: Statistics
 ) -> None:
     for number in range(25):
-        await told.of_worker(told.at(3), f"q{number:02}", processed=100 - number)
+        await stats.of_worker(stats.at(3), f"q{number:02}", processed=100 - number)
     answer = await read(viewer, group_by="queue", step="60s", **{"from": "-12h"})
     names = [each["group"] for each in answer["series"]]
     assert (len(names), names[0], names[-1]) == (21, "q00", "(others)")
@@ -126,40 +126,42 @@ async def test_only_the_most_active_groups_have_a_series_and_points_are_limited(
     assert (answer["step_seconds"], "2,000 points" in answer["step_reason"]) == (600, True)
 
 
-async def test_more_groups_than_fit_with_any_step_are_refused(viewer: httpx.AsyncClient, told: Statistics) -> None:
+async def test_more_groups_than_fit_with_any_step_are_refused(viewer: httpx.AsyncClient, stats: Statistics) -> None:
     for number in range(9):
-        await told.of_worker(told.at(3), f"q{number}", processed=1)
+        await stats.of_worker(stats.at(3), f"q{number}", processed=1)
     answer = await viewer.get("/stats", params={"from": "-7300d", "group_by": "queue"})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
     assert "2,000 points" in answer.json()["detail"]
 
 
-async def test_rows_without_a_routing_key_show_that_relays_and_workers_ran(viewer: httpx.AsyncClient, told: Statistics) -> None:
-    await told.of_relay(told.at(4), backlog=7)
-    await told.of_worker(told.at(3), "stock", processed=0, key="")
-    await told.of_relay(told.at(2), "a", sent=5)
-    await told.of_worker(told.at(2), "stock", processed=5, key="a")
+async def test_rows_without_a_routing_key_show_that_relays_and_workers_ran(
+    viewer: httpx.AsyncClient, stats: Statistics
+) -> None:
+    await stats.of_relay(stats.at(4), backlog=7)
+    await stats.of_worker(stats.at(3), "stock", processed=0, key="")
+    await stats.of_relay(stats.at(2), "a", sent=5)
+    await stats.of_worker(stats.at(2), "stock", processed=5, key="a")
     answer = await read(viewer, group_by="routing_key")
     [series] = answer["series"]
-    at = answer["starts_at"].index(told.at(4).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    at = answer["starts_at"].index(stats.at(4).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
     assert (series["group"], series["sent"][at : at + 3]) == ("a", [0, None, 5])
     assert series["processed"][at : at + 3] == [None, 0, 5]
     assert set(series["backlog"]) == {None}
 
 
-async def test_old_statistics_have_steps_of_hours_or_days(viewer: httpx.AsyncClient, told: Statistics) -> None:
+async def test_old_statistics_have_steps_of_hours_or_days(viewer: httpx.AsyncClient, stats: Statistics) -> None:
     day = timedelta(days=1)
     for minutes in range(0, 180, 30):
-        await told.of_worker(told.at(3 * 1_440 + minutes), "q", processed=1, latency=buckets(b2=1))
-    await told.of_worker(told.minute - 100 * day, "q", processed=7, latency=buckets(b2=7))
-    while await thin_stats(told.connection):
+        await stats.of_worker(stats.at(3 * 1_440 + minutes), "q", processed=1, latency=buckets(b2=1))
+    await stats.of_worker(stats.minute - 100 * day, "q", processed=7, latency=buckets(b2=7))
+    while await thin_stats(stats.connection):
         pass
     answer = await read(viewer, step="5m", **{"from": "-4d", "to": "-2d"})
     assert (answer["step_seconds"], answer["step_reason"]) == (3_600, "statistics of that time are kept per hour")
     assert sum(filter(None, answer["series"][0]["processed"])) == 6
     medians = answer["series"][0]["handling_seconds"]["p50"]
     assert next(value for value in medians if value is not None) == pytest.approx(0.00375)
-    inside = (told.minute - 100 * day).replace(hour=3, minute=10)
+    inside = (stats.minute - 100 * day).replace(hour=3, minute=10)
     part = await read(viewer, step="60s", **{"from": inside.isoformat(), "to": (inside + timedelta(minutes=5)).isoformat()})
     assert (part["step_seconds"], part["series"][0]["processed"]) == (86_400, [7])
     whole = await read(viewer, **{"from": "-200d"})
@@ -221,9 +223,9 @@ KEYS = 25
 
 
 @pytest.fixture
-async def much(told: Statistics) -> asyncpg.Connection:
+async def much(stats: Statistics) -> asyncpg.Connection:
     """Adds a day of rows by the minute, for as many routing keys as queues."""
-    connection = told.connection
+    connection = stats.connection
     await connection.execute(
         "insert into outbox_stats (starts_at, seconds, routing_key, queue, sent, processed, latency)"
         " select date_trunc('minute', now()) - n * interval '1 minute', 60, 'k' || k,"
@@ -242,8 +244,8 @@ def _series(group_by: str, span: tuple[datetime, datetime], step: int) -> tuple[
 
 
 @pytest.mark.parametrize("group_by", ["none", "queue", "routing_key"])
-async def test_statistics_are_read_once_by_an_index_on_time(much: asyncpg.Connection, told: Statistics, group_by: Any) -> None:
-    hour = (told.at(60), told.at(0))
+async def test_statistics_are_read_once_by_an_index_on_time(much: asyncpg.Connection, stats: Statistics, group_by: Any) -> None:
+    hour = (stats.at(60), stats.at(0))
     sql = SeriesReader(much, None, group_by)._sql
     series = _series(group_by, hour, 60)
     for name, arguments in (("coarsest", (*hour, True)), series):
@@ -256,9 +258,9 @@ async def test_statistics_are_read_once_by_an_index_on_time(much: asyncpg.Connec
 
 @pytest.mark.parametrize(("group_by", "groups"), [("none", 2), ("queue", KEYS), ("routing_key", 2 * KEYS)])
 async def test_many_rows_are_summed_while_they_are_read(
-    much: asyncpg.Connection, told: Statistics, group_by: Any, groups: int
+    much: asyncpg.Connection, stats: Statistics, group_by: Any, groups: int
 ) -> None:
-    day = (told.at(24 * 60), told.at(0))
+    day = (stats.at(24 * 60), stats.at(0))
     name, arguments = _series(group_by, day, 1_800)
     async with much.transaction():
         await much.execute(_READING)
@@ -270,11 +272,11 @@ async def test_many_rows_are_summed_while_they_are_read(
     assert all(node["Disk Usage"] == 0 for node in nodes if "Disk Usage" in node)
 
 
-async def test_time_ranges_above_a_day_are_cached(viewer: httpx.AsyncClient, told: Statistics) -> None:
+async def test_time_ranges_above_a_day_are_cached(viewer: httpx.AsyncClient, stats: Statistics) -> None:
     """Concurrent requests for the same chart share one read."""
-    await told.of_relay(told.at(5), sent=3)
+    await stats.of_relay(stats.at(5), sent=3)
     first = await read(viewer, **{"from": "-30d"})
-    await told.of_relay(told.at(4), sent=4)
+    await stats.of_relay(stats.at(4), sent=4)
     again, shorter = await read(viewer, **{"from": "-30d"}), await read(viewer, **{"from": "-1h"})
     assert again == first
     assert sum(count or 0 for count in shorter["series"][0]["sent"]) == 7

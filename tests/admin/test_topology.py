@@ -134,7 +134,7 @@ async def test_unroutable_routing_keys_are_warnings(viewer: httpx.AsyncClient, c
     assert warnings[1]["summary"] == "messages for the queue 'mail' are held: the queue does not exist"
 
 
-async def _told_of(connection: asyncpg.Connection, *consumers: dict[str, Any]) -> None:
+async def _report_consumers(connection: asyncpg.Connection, *consumers: dict[str, Any]) -> None:
     await connection.execute(
         "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers) "
         "values ('1', 'worker', 'worker-1', 'h', 1, '1', '1 hour', $1)",
@@ -145,7 +145,7 @@ async def _told_of(connection: asyncpg.Connection, *consumers: dict[str, Any]) -
 async def test_missing_queues_and_exchanges_are_found_without_the_management_api(
     database: str, connection: asyncpg.Connection, broker_url: str
 ) -> None:
-    await _told_of(connection, {"queue": "mail", "binding_key": "order.*", "retry": {"delays_seconds": [60]}})
+    await _report_consumers(connection, {"queue": "mail", "binding_key": "order.*", "retry": {"delays_seconds": [60]}})
     async with await aio_pika.connect(broker_url) as rabbit:
         channel = await rabbit.channel()
         await channel.declare_exchange("outbox", aio_pika.ExchangeType.TOPIC, durable=True)
@@ -172,7 +172,7 @@ async def test_missing_queues_and_exchanges_are_found_without_the_management_api
 async def test_the_management_api_adds_bindings_and_limits(
     database: str, connection: asyncpg.Connection, broker_url: str, rabbitmq_server: Any
 ) -> None:
-    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    await _report_consumers(connection, {"queue": "mail", "binding_key": "order.*"})
     async with await aio_pika.connect(broker_url) as rabbit:
         channel = await rabbit.channel()
         exchange = await channel.declare_exchange("outbox", aio_pika.ExchangeType.TOPIC, durable=True)
@@ -193,7 +193,7 @@ async def test_the_management_api_adds_bindings_and_limits(
             topology = await eventually(seen)
     assert topology["bindings_known"] is True
     assert ("exchange:outbox", "queue:other", "binding", "order.*") in edges(topology)
-    # Limits of a queue that no worker has told of are its owner's business.
+    # Limits of a queue that no worker has reported are its owner's business.
     assert [warned["node"] for warned in topology["warnings"] if warned["code"] == "queue_limit"] == ["queue:mail"]
     old = [warned["summary"] for warned in topology["warnings"] if warned["code"] == "old_binding"]
     assert len(old) == 1
@@ -210,7 +210,7 @@ async def test_without_the_management_api_that_is_configured_amqp_is_asked(
     wrong: str,
 ) -> None:
     monkeypatch.setattr(overview, "MANAGEMENT_RETRY", timedelta(0))
-    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    await _report_consumers(connection, {"queue": "mail", "binding_key": "order.*"})
     async with await aio_pika.connect(broker_url) as rabbit:
         channel = await rabbit.channel()
         await channel.declare_queue("mail", durable=True)
@@ -237,7 +237,7 @@ async def test_without_the_management_api_that_is_configured_amqp_is_asked(
 
 
 async def test_without_the_broker_the_topology_is_what_workers_report(database: str, connection: asyncpg.Connection) -> None:
-    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    await _report_consumers(connection, {"queue": "mail", "binding_key": "order.*"})
     admin = Admin(database, broker="amqp://guest:guest@127.0.0.1:1/")
     async with serving(admin) as app, client_of(app, Role.VIEWER) as client:
         topology = await shown(client)
@@ -278,7 +278,7 @@ async def test_a_management_api_that_gives_other_answers_is_named_and_no_queue_i
             writer.close()
             await writer.wait_closed()
 
-    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    await _report_consumers(connection, {"queue": "mail", "binding_key": "order.*"})
     async with await asyncio.start_server(give, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         admin = Admin(database, broker="amqp://guest:guest@127.0.0.1:1/shop%2Feu", management_url=url)
@@ -312,7 +312,7 @@ async def test_a_management_api_whose_answers_take_long_is_not_an_unavailable_da
     monkeypatch.setattr(routes, "BROKER_TIMEOUT", timedelta(seconds=0.5))
     monkeypatch.setattr(routes, "TIMEOUT", timedelta(seconds=2))
     monkeypatch.setattr(overview, "TIMEOUT", timedelta(seconds=1))
-    await _told_of(connection, {"queue": "mail", "binding_key": "order.*"})
+    await _report_consumers(connection, {"queue": "mail", "binding_key": "order.*"})
     async with await asyncio.start_server(trickle, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         admin = Admin(database, broker="amqp://guest:guest@127.0.0.1:1/", management_url=url)

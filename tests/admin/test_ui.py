@@ -35,7 +35,7 @@ SECURITY = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A build, and a secret beside it."""
+    """A build, and a secret next to it."""
     write(tmp_path / "static", FILES)
     (tmp_path / "secret.txt").write_text("secret")
     (tmp_path / "static/escape").symlink_to(tmp_path)
@@ -308,7 +308,7 @@ async def test_responses_of_the_host_are_unchanged(folder: Path) -> None:
 
 async def test_the_admin_router_serves_the_dashboard_without_authentication() -> None:
     app = FastAPI()
-    app.include_router(admin_router(Admin("postgresql://nobody@localhost/none")), prefix="/outbox")
+    app.include_router(admin_router(Admin("postgresql://user@localhost/none")), prefix="/outbox")
     async with client_of(app) as client:
         answer = await client.get("/outbox/ui/")
         assert answer.status_code == (200 if is_built() else 404)
@@ -317,7 +317,7 @@ async def test_the_admin_router_serves_the_dashboard_without_authentication() ->
 
 @pytest.mark.parametrize(("login_url", "problem"), [("javascript:alert(1)", "must begin with"), ("login", "must begin with")])
 def test_the_hosts_login_url_must_be_a_url(login_url: str, problem: str) -> None:
-    admin = Admin("postgresql://nobody@localhost/none")
+    admin = Admin("postgresql://user@localhost/none")
     with pytest.raises(ConfigurationError, match=problem):
         admin_router(admin, authenticate=lambda: None, login_url=login_url)
     with pytest.raises(ConfigurationError, match="authenticate"):

@@ -40,13 +40,13 @@ async def verdict(client: httpx.AsyncClient) -> dict[str, Any]:
     return found
 
 
-def told(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+def summary_of(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """The severity and the subject of each code."""
     return {each["code"]: (each["severity"], each["subject"]) for each in found["findings"]}
 
 
 async def component(connection: asyncpg.Connection, kind: str, *queues: str, ago: str = "0 s", **columns: Any) -> None:
-    """A component that gave a sign of life `ago`, and ends or does what `columns` say."""
+    """A component that sent a heartbeat `ago`, and ends or does what `columns` say."""
     consumers = [{"queue": queue, "binding_key": "order.*", "retry": {"delays_seconds": []}} for queue in queues]
     await connection.execute(
         "insert into outbox_component (id, kind, name, host, process_id, version, every, consumers, activity, seen_at, "
@@ -104,7 +104,7 @@ async def test_a_time_before_the_first_year_does_not_hide_the_verdict(
     await well.execute("update outbox_delivery set available_at = $1::text::timestamptz", due)
     found = await verdict(viewer)
     late = {"outbox_late": ("error", ""), "queue_late": ("error", "mail")}
-    assert (told(found), found["started_at"]) == (late if is_late else {}, None)
+    assert (summary_of(found), found["started_at"]) == (late if is_late else {}, None)
     assert (await viewer.get("/queues")).status_code == 200
 
 
@@ -115,7 +115,7 @@ async def test_a_queue_with_waiting_messages_is_late_and_its_pause_is_reported(
     await well.execute("insert into outbox_control (scope, name, requested_by) values ('queue', 'mail', 'ada')")
     found = await verdict(viewer)
     assert found["status"] == "warning"
-    assert told(found) == {"queue_late": ("warning", "mail"), "paused": ("warning", "mail")}
+    assert summary_of(found) == {"queue_late": ("warning", "mail"), "paused": ("warning", "mail")}
     [late, paused] = found["findings"]
     assert re.fullmatch("in the queue 'mail' 3,255 messages wait, the oldest for 1[0-5][0-9] s", late["summary"])
     assert paused["summary"] == "the queue 'mail' is paused by ada; 3,255 messages wait in it"
@@ -142,7 +142,7 @@ async def test_held_stalled_and_parked_messages_are_reported_with_their_start(
     await insert(well, last_error="stalled", send_after="infinity", held_at="-6 minutes")
     await insert(well, failed_at="-1 day", last_error="nacked", attempts=20)
     found = await verdict(viewer)
-    assert told(found) == {
+    assert summary_of(found) == {
         "messages_parked": ("error", ""),
         "messages_stalled": ("error", ""),
         "messages_held": ("warning", ""),
@@ -163,7 +163,7 @@ async def test_new_dead_letters_are_an_error_and_old_ones_a_warning(
         "now() - $2::text::interval)"
     )
     await well.execute(letter, "1", "2 hours")
-    assert told(await verdict(viewer)) == {"dead_letters": ("warning", "")}
+    assert summary_of(await verdict(viewer)) == {"dead_letters": ("warning", "")}
     await well.execute(letter, "2", "1 minute")
     [finding] = (await verdict(viewer))["findings"]
     assert (finding["severity"], finding["summary"]) == ("error", "2 dead letters are open, 1 of them new")
@@ -181,7 +181,7 @@ async def test_missing_late_and_lost_components_are_reported(viewer: httpx.Async
     await component(connection, "archiver", ago="10 min", name="was replaced")
     await component(connection, "archiver", name="replaces it", started="5 min")
     found = await verdict(viewer)
-    assert told(found) == {
+    assert summary_of(found) == {
         "no_worker": ("error", ""),
         "no_maintenance": ("warning", ""),
         "component_late": ("warning", "relay-1"),
@@ -195,7 +195,7 @@ async def test_waiting_workers_and_paused_consumers_are_reported(viewer: httpx.A
     activity = {"waiting_for": {"broker": "amqp://ada:secret@rabbit"}, "failing_queues": ["mail"]}
     await component(well, "worker", name="worker-2", activity=activity)
     found = await verdict(viewer)
-    assert told(found) == {"component_waiting": ("warning", "worker-2"), "consumer_failing": ("warning", "mail")}
+    assert summary_of(found) == {"component_waiting": ("warning", "worker-2"), "consumer_failing": ("warning", "mail")}
     assert "secret" not in str(found)
 
 
@@ -249,7 +249,7 @@ async def test_thresholds_are_configurable(database: str, well: asyncpg.Connecti
     await deliver(well, "mail", 12, ago="30 seconds")
     thresholds = HealthThresholds(late_after=timedelta(seconds=10), overdue_after=timedelta(seconds=20), queue_depth=11)
     async with serving(Admin(database, thresholds=thresholds)) as app, client_of(app, Role.VIEWER) as client:
-        assert told(await verdict(client)) == {"queue_late": ("error", "mail"), "queue_deep": ("warning", "mail")}
+        assert summary_of(await verdict(client)) == {"queue_late": ("error", "mail"), "queue_deep": ("warning", "mail")}
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_invalid_thresholds_are_rejected(wrong: dict[str, Any]) -> None:
 async def test_an_unavailable_broker_is_a_finding(database: str, well: asyncpg.Connection) -> None:
     async with serving(Admin(database, broker="amqp://ada:secret@127.0.0.1:1/")) as app, client_of(app, Role.VIEWER) as client:
         found = await verdict(client)
-    assert told(found)["broker_unreachable"] == ("error", "")
+    assert summary_of(found)["broker_unreachable"] == ("error", "")
     assert "secret" not in str(found)
 
 
@@ -278,7 +278,7 @@ async def test_an_unavailable_database_is_a_finding(database: str) -> None:
         assert (await verdict(client))["status"] != "ok"
         await admin.pool.close()
         found = await verdict(client)
-    assert told(found) == {"database_unreachable": ("error", "")}
+    assert summary_of(found) == {"database_unreachable": ("error", "")}
 
 
 async def test_missing_tables_are_not_an_unavailable_database(database: str, well: asyncpg.Connection) -> None:

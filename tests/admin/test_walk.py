@@ -43,7 +43,7 @@ class Operation:
 
 def _operations(*, in_document: bool) -> Iterator[Operation]:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.include_router(admin_router(Admin("postgresql://nobody@localhost/none"), health=HealthChecks()))
+    app.include_router(admin_router(Admin("postgresql://user@localhost/none"), health=HealthChecks()))
     for route in iter_route_contexts(app.routes):
         assert isinstance(route.original_route, APIRoute)
         if route.original_route.include_in_schema is in_document:
@@ -59,7 +59,7 @@ UNSAFE = [operation for operation in CLOSED if operation.method not in SAFE and 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
     app = FastAPI()
-    app.include_router(admin_router(Admin("postgresql://nobody@localhost/none"), health=HealthChecks()))
+    app.include_router(admin_router(Admin("postgresql://user@localhost/none"), health=HealthChecks()))
     return app.openapi()
 
 
@@ -82,10 +82,10 @@ def test_only_files_and_redirects_are_undocumented() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_every_operation_has_an_id_a_description_and_a_tag(operation: Operation, document: dict[str, Any]) -> None:
-    told = document["paths"][operation.path][operation.method.lower()]
-    assert re.fullmatch(r"outbox_[a-z]+(_[a-z]+)*", told["operationId"])
-    assert told["description"].strip()
-    assert told["tags"]
+    documented = document["paths"][operation.path][operation.method.lower()]
+    assert re.fullmatch(r"outbox_[a-z]+(_[a-z]+)*", documented["operationId"])
+    assert documented["description"].strip()
+    assert documented["tags"]
 
 
 @pytest.mark.parametrize("operation", CLOSED, ids=str)
@@ -101,13 +101,13 @@ def test_every_operation_documents_its_problems_as_problems_only(operation: Oper
 
 @pytest.mark.parametrize("operation", CLOSED, ids=str)
 def test_every_protected_operation_documents_its_security_schemes(operation: Operation, document: dict[str, Any]) -> None:
-    told = document["paths"][operation.path][operation.method.lower()]
-    assert told["security"] == [{"OutboxToken": []}, {"OutboxSession": []}]
+    documented = document["paths"][operation.path][operation.method.lower()]
+    assert documented["security"] == [{"OutboxToken": []}, {"OutboxSession": []}]
 
 
 def test_every_protected_operation_requires_a_role() -> None:
     app = FastAPI()
-    app.include_router(admin_router(Admin("postgresql://nobody@localhost/none")))
+    app.include_router(admin_router(Admin("postgresql://user@localhost/none")))
     for route in iter_route_contexts(app.routes):
         original = route.original_route
         if isinstance(original, APIRoute) and original.operation_id in {operation.name for operation in CLOSED}:
@@ -125,10 +125,10 @@ async def test_every_example_is_accepted(make_client: MakeClient) -> None:
 
 
 async def test_unauthenticated_requests_are_refused_everywhere(make_client: MakeClient) -> None:
-    nobody = make_client(None)
+    anonymous = make_client(None)
     for operation in CLOSED:
         for content in (None, b"{", b"[" * 100_000, b"\xff" * 5_000_000):
-            answer = await nobody.request(
+            answer = await anonymous.request(
                 operation.method, operation.url, content=content, headers={"content-type": "application/json"}
             )
             if operation.name == LOGOUT:  # is there with our own authentication only

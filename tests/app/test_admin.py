@@ -68,7 +68,7 @@ def test_one_service_shows_the_outboxes_of_other_databases(
 ) -> None:
     token, entry = new_token("alice", Role.OPERATOR)
     with fresh_database(postgres_server.url, tables=True) as name:
-        others = f"us={with_database(postgres_server.url, name)} away=postgresql://nobody@127.0.0.1:1/none"
+        others = f"us={with_database(postgres_server.url, name)} away=postgresql://user@127.0.0.1:1/none"
         reader = str(entry).replace("operator", "viewer")
         settings = _settings(
             database,

@@ -129,7 +129,7 @@ def test_every_process_is_scraped_on_the_port_that_it_serves() -> None:
     }
     served = {(name, int(SERVICES[name]["environment"].get("OUTBOX_MONITORING_PORT", "8000"))) for name in PROCESSES}
     assert scraped == served
-    # The commands listen on 127.0.0.1 unless they are told otherwise.
+    # The commands listen on 127.0.0.1 unless they are configured otherwise.
     assert "OUTBOX_MONITORING_HOST=0.0.0.0" in Path("Dockerfile").read_text()
 
 
@@ -211,7 +211,7 @@ def test_the_files_that_the_image_copies_exist_and_are_not_ignored() -> None:
     for source in copied:
         assert Path(source).exists(), source
         assert kept & {f"!{source}", f"!{Path(source).parts[0]}"}, source
-    assert {"frontend/node_modules", "outbox/admin/ui/static"} <= kept, "what was built here is built anew"
+    assert {"frontend/node_modules", "outbox/admin/ui/static"} <= kept, "what was built here is built again"
 
 
 def test_the_image_downloads_packages_only_with_hashes() -> None:

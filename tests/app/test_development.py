@@ -74,8 +74,8 @@ def test_it_starts_without_settings_and_confirms_an_order(tmp_path: Path, settin
         assert str(data_dir) in output, "the folder of the data is printed"
         links = [line for line in output.splitlines() if "http://" in line]
         assert links[0].split()[0] == "Dashboard", "the dashboard's link comes first"
-        told = [line.split()[0] for line in output.splitlines() if line.startswith("  ") and line.split()]
-        order = [told.index(topic) for topic in ("Database", "Data", "Tables", "Broker", "Running", "Dashboard", "Service")]
+        topics = [line.split()[0] for line in output.splitlines() if line.startswith("  ") and line.split()]
+        order = [topics.index(topic) for topic in ("Database", "Data", "Tables", "Broker", "Running", "Dashboard", "Service")]
         assert order == sorted(order)
 
 

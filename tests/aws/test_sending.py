@@ -169,7 +169,7 @@ async def test_an_answer_that_is_none_of_aws_is_a_result(answer: bytes, url: str
         await transport.close()
 
 
-async def test_a_process_without_credentials_is_told_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_credentials_the_error_explains_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in CREDENTIALS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

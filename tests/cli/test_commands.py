@@ -67,10 +67,10 @@ def test_connection_options_have_their_own_heading(command: str) -> None:
 @pytest.mark.parametrize("argument", ["--help", "--version"])
 def test_listing_commands_imports_none_of_them(argument: str) -> None:
     program = f"import sys; sys.argv = ['outbox', {argument!r}]; from outbox.cli import main; main(standalone_mode=False); "
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program + "print(*sys.modules, file=sys.stderr)"], capture_output=True, text=True, check=True
     )
-    loaded = told.stderr.split()
+    loaded = process.stderr.split()
     assert "click" in loaded
     heavy = {"aio_pika", "asyncio", "asyncpg", "fastapi", "httpx", "prometheus_client", "pydantic", "rich", "sqlalchemy"}
     assert heavy.isdisjoint(loaded)

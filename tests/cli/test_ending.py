@@ -118,7 +118,7 @@ async def test_on_sigterm_a_relay_settles_messages_in_flight(
         worker.send(signal.SIGTERM)  # its queue stays, and keeps what the relay sends
         await asyncio.to_thread(worker.wait)
     await _publish(database_url, count)
-    slow = settings | {"OUTBOX_BATCH_SIZE": "20"}  # so that it is not done when it is told
+    slow = settings | {"OUTBOX_BATCH_SIZE": "20"}  # so that it is not done when it is stopped
     with running([*CLI, "relay"], tmp_path, slow, name="relay") as relay:
         await eventually(lambda: _left(database_url, count - 1000))
         relay.send(signal.SIGTERM)

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from outbox.admin.dlq.routes import list_dead_letters
 from outbox.cli import main
 from tests.admin.served import served
-from tests.dead_letters.repairs import bury
+from tests.dead_letters.repairs import add_dead_letters
 
 pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 Run = Callable[..., Result]
@@ -46,8 +46,8 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 def test_a_list_is_exported_with_its_filter(run: Run, on: Any) -> None:
-    on(lambda pool: bury(pool, 450, queue="mail"))
-    on(lambda pool: bury(pool, 2, queue="stock", routing_key='=1+1, "x"\nnext'))
+    on(lambda pool: add_dead_letters(pool, 450, queue="mail"))
+    on(lambda pool: add_dead_letters(pool, 2, queue="stock", routing_key='=1+1, "x"\nnext'))
     answer = run("dlq", "--queue", "mail", "--failed-after", "1h")
     assert answer.exit_code == 0, answer.output
     assert answer.stderr == ""
@@ -81,7 +81,7 @@ def test_every_list_has_its_filters(run: Run, on: Any) -> None:
 
 
 def test_an_export_that_reaches_its_limit_says_so(run: Run, on: Any) -> None:
-    on(lambda pool: bury(pool, 3, routing_key='two\r\n"lines"'))
+    on(lambda pool: add_dead_letters(pool, 3, routing_key='two\r\n"lines"'))
     for format_ in ("csv", "ndjson"):
         for limit in (2, 3):
             cut = run("dlq", "--limit", str(limit), "--format", format_)
@@ -93,7 +93,7 @@ def test_an_export_that_reaches_its_limit_says_so(run: Run, on: Any) -> None:
 
 
 def test_a_file_appears_only_when_it_is_complete(run: Run, on: Any, tmp_path: Path) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     file = tmp_path / "letters.csv"
     file.write_text("old")
     answer = run("dlq", "--output", str(file))
@@ -110,7 +110,7 @@ def test_an_interrupted_export_leaves_no_file(run: Run, on: Any, tmp_path: Path,
         return await list_dead_letters(context, wanted)
 
     monkeypatch.setattr("outbox.admin.export.list_dead_letters", failing)
-    on(lambda pool: bury(pool, 201))
+    on(lambda pool: add_dead_letters(pool, 201))
     file = tmp_path / "letters.csv"
     file.write_text("old")
     for output in (["--output", str(file)], []):
@@ -137,7 +137,7 @@ def test_a_failed_export_is_one_sentence(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_terminal_gets_text(run: Run, on: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    on(lambda pool: bury(pool, 40, routing_key="€" * 300 + "\x1b[31m"))
+    on(lambda pool: add_dead_letters(pool, 40, routing_key="€" * 300 + "\x1b[31m"))
     monkeypatch.setattr("outbox.cli.export.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
     text = run("dlq").stdout_bytes.decode()
     assert "\r" not in text

@@ -45,7 +45,7 @@ NEEDS: dict[str, Callable[[Guarantees], bool]] = {
     "test_our_brokers_measure_the_depth_of_a_queue": lambda kept: kept.keeps_state,
 }
 """Cases that not every transport passes, and what it has to guarantee for them."""
-STORED_MODULES = frozenset({"test_broker", "test_coming_back"})
+STORED_MODULES = frozenset({"test_broker", "test_redelivery"})
 """Cases of the port. Those of whole workers run on the Postgres transport, which delivers what is stored."""
 SOURCES = ["kafka", "nats", "redis", "aws"]
 SOURCE_CASES = frozenset(

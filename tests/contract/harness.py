@@ -39,7 +39,7 @@ class Recorder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buried:
+class StoredDeadLetter:
     """A dead letter, as an operator sees it."""
 
     message_id: str
@@ -64,7 +64,7 @@ class Harness(Protocol):
         """An adapter of its own; in memory it is always the same."""
         ...
 
-    async def dead_letters(self, queue: str) -> Sequence[Buried]:
+    async def dead_letters(self, queue: str) -> Sequence[StoredDeadLetter]:
         """The dead letters of `queue`, oldest first; looking changes nothing that counts."""
         ...
 
@@ -89,9 +89,9 @@ class MemoryHarness:
     def broker(self, observer: Observer | None = None) -> Broker:
         return self._broker
 
-    async def dead_letters(self, queue: str) -> Sequence[Buried]:
+    async def dead_letters(self, queue: str) -> Sequence[StoredDeadLetter]:
         return [
-            Buried(
+            StoredDeadLetter(
                 message_id=letter.message.id,
                 routing_key=letter.message.routing_key,
                 body=letter.message.body,
@@ -135,10 +135,10 @@ class RabbitHarness:
 
         return RabbitBroker(self._url, exchange_name=EXCHANGE, observer=observer or Recorder())
 
-    async def dead_letters(self, queue: str) -> Sequence[Buried]:
+    async def dead_letters(self, queue: str) -> Sequence[StoredDeadLetter]:
         if await self._admin.queue(f"{queue}.dlq") is None:
             return []
-        return [_buried_in_rabbit(dead) for dead in await self._admin.get(f"{queue}.dlq", count=100, requeue=True)]
+        return [_stored_in_rabbit(dead) for dead in await self._admin.get(f"{queue}.dlq", count=100, requeue=True)]
 
     async def put_malformed(self, queue: str) -> None:
         await self._admin.publish(
@@ -149,10 +149,10 @@ class RabbitHarness:
         await _dying_worker("rabbitmq", self._url, queue, binding_key, isolated=isolated)
 
 
-def _buried_in_rabbit(dead: Mapping[str, Any]) -> Buried:
+def _stored_in_rabbit(dead: Mapping[str, Any]) -> StoredDeadLetter:
     properties = dead["properties"]
     headers = dict(properties.get("headers", {}))
-    return Buried(
+    return StoredDeadLetter(
         message_id=properties.get("message_id", ""),
         routing_key=headers.get(codec.ROUTING_KEY, dead["routing_key"]),
         body=dead["body"],
@@ -187,10 +187,10 @@ class PostgresHarness:
         table = TableName.parse("outbox_table")
         return PostgresBroker(self._url, table=table, exchange_name=self._exchange, observer=observer or Recorder())
 
-    async def dead_letters(self, queue: str) -> Sequence[Buried]:
+    async def dead_letters(self, queue: str) -> Sequence[StoredDeadLetter]:
         rows = await self._fetch("select * from outbox_dead_letter where queue = $1 order by id", queue)
         return [
-            Buried(
+            StoredDeadLetter(
                 message_id=row["message_id"],
                 routing_key=row["routing_key"],
                 body=row["body"],

@@ -11,7 +11,7 @@ import pytest
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, Retry
 from outbox.errors import MalformedMessageError, StaleDeliveryError
 from outbox.ports import Broker, MeasuresQueues, QueueDepth
-from tests.contract.harness import Buried, Harness
+from tests.contract.harness import Harness, StoredDeadLetter
 from tests.contract.support import A_WHILE, FAILURE, existing, message, send, taking
 from tests.support import eventually
 
@@ -357,10 +357,10 @@ async def test_an_isolated_message_that_is_returned_is_not_blamed(broker: Broker
         await taken.nothing_more()
 
 
-async def _dead(harness: Harness, queue: str, count: int) -> Sequence[Buried]:
+async def _dead(harness: Harness, queue: str, count: int) -> Sequence[StoredDeadLetter]:
     """The dead letters of `queue`, once there are so many."""
 
-    async def arrived() -> Sequence[Buried] | None:
+    async def arrived() -> Sequence[StoredDeadLetter] | None:
         dead = await harness.dead_letters(queue)
         return dead if len(dead) >= count else None
 

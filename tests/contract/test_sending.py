@@ -39,7 +39,7 @@ async def test_a_message_without_a_route_is_unroutable_and_others_are_not(route:
     await route.transport.open()
     key = "order 7"  # so that they stay in order on every transport
     batch = [
-        message("nobody.cares"),
+        message("unbound.key"),
         message("order.placed", b"1", ordering_key=key),
         message("nor.here"),
         message("order.placed", b"2", ordering_key=key),

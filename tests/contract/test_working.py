@@ -385,7 +385,7 @@ async def test_other_handlers_go_on_while_a_poison_message_waits_for_a_long_one(
     await send(broker, message("risky.thing"))
     for _ in range(2):
         await harness.die_with_message("risky", "risky.*", isolated=False)
-    begun, let_go, running, beside, handled = asyncio.Event(), asyncio.Event(), set[str](), list[set[str]](), list[bytes]()
+    begun, let_go, running, overlaps, handled = asyncio.Event(), asyncio.Event(), set[str](), list[set[str]](), list[bytes]()
 
     async def long(body: bytes) -> None:
         running.add("long")
@@ -400,7 +400,7 @@ async def test_other_handlers_go_on_while_a_poison_message_waits_for_a_long_one(
         running.discard("ordinary")
 
     async def risky(body: bytes) -> None:
-        beside.append(set(running))
+        overlaps.append(set(running))
 
     consumers = (Consumer("long.*", long, queue="long"), Consumer("order.*", ordinary, queue="mail"))
     poison = Consumer("risky.*", risky, queue="risky", max_deliveries=1)
@@ -413,12 +413,12 @@ async def test_other_handlers_go_on_while_a_poison_message_waits_for_a_long_one(
             assert begun.is_set()
             assert not let_go.is_set()
             assert worker.steps[:2] == [IsolationStep.WAITING, IsolationStep.POSTPONED]
-            assert beside == []
+            assert overlaps == []
         finally:
             let_go.set()
-        await eventually(lambda: beside, timeout=SOON * 3)
+        await eventually(lambda: overlaps, timeout=SOON * 3)
         await worker.processed(52)
-    assert beside == [set()]
+    assert overlaps == [set()]
     assert worker.steps[-2:] == [IsolationStep.RUNNING, IsolationStep.ENDED]
 
 
@@ -475,7 +475,7 @@ async def test_two_workers_share_the_messages_and_each_is_handled_once(broker: B
 
 
 async def test_a_message_that_is_too_late_is_not_handled(broker: Broker, harness: Harness) -> None:
-    """Whoever finds out first: the broker, or the worker that it delivers to."""
+    """Either may find out first: the broker, or the worker that it delivers to."""
     calls: list[bytes] = []
 
     async def handle(body: bytes) -> None:

@@ -94,10 +94,10 @@ async def test_a_failed_message_is_retried_in_place_and_none_of_its_key_overtake
 
 
 async def test_other_keys_and_messages_without_a_key_go_on_meanwhile(broker: Broker) -> None:
-    ledger, mended = Ledger(), asyncio.Event()
+    ledger, repaired = Ledger(), asyncio.Event()
 
     async def handle(body: bytes, attempt_count: int) -> None:
-        await ledger.work(body, attempt_count, fails=body == b"sick:1" and not mended.is_set())
+        await ledger.work(body, attempt_count, fails=body == b"sick:1" and not repaired.is_set())
 
     await sent(broker, ("sick", 1), ("sick", 2), ("well", 1), ("well", 2))
     await send(broker, *(message("order.placed", f"free{number}:0".encode()) for number in range(5)))
@@ -105,7 +105,7 @@ async def test_other_keys_and_messages_without_a_key_go_on_meanwhile(broker: Bro
     async with working(broker, consumer) as worker:
         await all_processed(worker, 7)
         assert "sick" not in ledger.handled
-        mended.set()
+        repaired.set()
         await all_processed(worker, 9)
     assert ledger.handled["sick"] == [1, 2]
     assert ledger.handled["well"] == [1, 2]

@@ -1,4 +1,4 @@
-"""A worker at work on any broker, and what it tells."""
+"""A running worker on any broker, and what it reports."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -49,7 +49,7 @@ class WatchedIntake:
 
 
 class Running:
-    """A worker that runs, and what it tells."""
+    """A worker that runs, and what it reports."""
 
     def __init__(
         self,

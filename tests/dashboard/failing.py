@@ -1,4 +1,4 @@
-"""Dead letters that one test causes, told from those of others by their error; and where the pages show them."""
+"""Dead letters that one test causes, distinguished from those of others by their error; and where the pages show them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def row(page: Page, letter: Mapping[str, Any]) -> Locator:
 
 
 def detail(page: Page, letter: Mapping[str, Any]) -> Locator:
-    """The one that is open beside the list."""
+    """The one that is open next to the list."""
     return page.get_by_role("region", name=f" {letter['id']}")
 
 

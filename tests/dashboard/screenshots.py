@@ -118,7 +118,7 @@ def _service(folder: Path, database_url: str, entry: str, webhook: str) -> Itera
 
 
 async def _published(database_url: str) -> None:
-    """What waits: some for their time, and some for a queue that nobody made."""
+    """What waits: some for their time, and some for a queue that does not exist."""
     connection = await asyncpg.connect(database_url)
     try:
         async with connection.transaction():
@@ -139,7 +139,7 @@ async def _browser() -> AsyncIterator[Browser]:
 
 
 async def _arranged(client: httpx.AsyncClient) -> dict[str, str]:
-    """Somebody has begun to repair; the screens by name."""
+    """Repairs have begun; the screens by name."""
     letters = (await client.get("/dlq", params={"limit": 50})).json()["items"]
     group = (await client.get("/dlq/groups")).json()["items"][0]
     await client.put(

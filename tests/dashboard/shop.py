@@ -1,4 +1,4 @@
-"""A worker whose payments fail until the file is there that `SHOP_MENDED` names."""
+"""A worker whose payments fail until the file is there that `SHOP_FIXED` names."""
 
 import os
 from pathlib import Path
@@ -18,8 +18,8 @@ class LedgerOfflineError(Exception):
 
 
 def capture(body: dict[str, Any]) -> None:
-    """Fails as the body says, unless somebody mended it."""
-    if Path(os.environ["SHOP_MENDED"]).exists() or body.get("fails") is None:
+    """Fails as the body says, unless it was fixed."""
+    if Path(os.environ["SHOP_FIXED"]).exists() or body.get("fails") is None:
         return
     kind = {"card": CardDeclinedError, "ledger": LedgerOfflineError}[body["fails"]]
     raise kind(body.get("why") or f"payment {body.get('payment')} of order {body.get('order')} failed")

@@ -1,4 +1,4 @@
-"""What the browser tests look at: the service with its relay and worker, a second worker that fails until it is mended."""
+"""What the browser tests look at: the service with its relay and worker, a second worker that fails until it is fixed."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -32,7 +32,7 @@ class Stage:
     database_url: str
     broker_url: str
     tokens: Mapping[Role, str]
-    mended: Path
+    fixed: Path
 
     @property
     def ui(self) -> str:
@@ -66,13 +66,13 @@ class Stage:
             found: Sequence[Mapping[str, Any]] = await eventually(there, timeout=60, interval=0.2)
             return found
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         """From now on payments succeed."""
-        self.mended.touch()
+        self.fixed.touch()
 
     def breaks(self) -> None:
         """From now on they fail as their bodies say."""
-        self.mended.unlink(missing_ok=True)
+        self.fixed.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
     made = {role: new_token(NAMES[role], role) for role in Role}
     entries = ",".join(str(entry) for _, entry in made.values())
     where = {"OUTBOX_DATABASE_URL": database_url, "OUTBOX_BROKER_URL": broker_url}
-    mended = folder / "mended"
+    fixed = folder / "fixed"
     with ExitStack() as stack:
         served = stack.enter_context(
             service(
@@ -99,8 +99,8 @@ def staged(folder: Path, database_url: str, broker_url: str, *, settings: Mappin
         )
         command = ["-m", "outbox.cli", "worker", "tests.dashboard.shop:consumers"]
         command += ["--monitoring-port", "0", "--log-level", "debug"]
-        worker = stack.enter_context(running(command, folder, {**where, "SHOP_MENDED": str(mended)}, name="worker"))
-        it = Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, mended)
+        worker = stack.enter_context(running(command, folder, {**where, "SHOP_FIXED": str(fixed)}, name="worker"))
+        it = Stage(served, worker, database_url, broker_url, {role: token for role, (token, _) in made.items()}, fixed)
         worker.says(f"consumes queue {QUEUE}, bound", timeout=60)
         yield it
 

@@ -1,4 +1,4 @@
-"""`/docs` in a browser: its viewer works under its policy, and asks nobody else for anything."""
+"""`/docs` in a browser: its viewer works under its policy, and requests nothing from elsewhere."""
 
 import re
 

@@ -52,7 +52,7 @@ async def test_an_edit_is_checked_while_it_is_typed_shown_as_a_difference_and_se
     assert f'"account": {LARGE}' in sent or f'"account":{LARGE}' in sent
 
 
-async def test_what_was_typed_stays_when_somebody_else_was_faster(stage: Stage, visit: Visit) -> None:
+async def test_input_stays_when_another_operator_was_faster(stage: Stage, visit: Visit) -> None:
     letter, *_ = await failed(stage, "two people look at this")
     page = await visit(f"dead-letters/{letter['id']}")
     dialog = await _editor(page, letter)
@@ -174,8 +174,8 @@ async def test_what_is_masked_is_revealed_before_it_is_edited(stage: Stage, visi
 
 
 async def test_one_is_discarded_found_again_and_restored(stage: Stage, visit: Visit) -> None:
-    letter, other = await failed(stage, "nobody wants this", 2)
-    page = await visit(f"dead-letters/{letter['id']}?q=nobody", Role.OPERATOR)
+    letter, other = await failed(stage, "a rare failure", 2)
+    page = await visit(f"dead-letters/{letter['id']}?q=rare", Role.OPERATOR)
     await detail(page, letter).get_by_role("button", name="Discard").click()
     dialog = page.get_by_role("dialog", name=f"Discard dead letter {letter['id']}")
     await dialog.get_by_label("Reason").fill("it was a test")
@@ -183,7 +183,7 @@ async def test_one_is_discarded_found_again_and_restored(stage: Stage, visit: Vi
     await announced(page, "1 of 1 dead letter was discarded.")
     await expect(detail(page, other)).to_be_visible()
 
-    await page.goto(f"{stage.ui}dead-letters?view=messages&q=nobody")
+    await page.goto(f"{stage.ui}dead-letters?view=messages&q=rare")
     await expect(row(page, other)).to_be_visible()
     await expect(row(page, letter)).to_have_count(0)
     await page.get_by_role("tab", name="Discarded").click()
@@ -203,7 +203,7 @@ async def _editor(page: Page, letter: Mapping[str, Any]) -> Locator:
 
 
 async def _edited_elsewhere(stage: Stage, letter: Mapping[str, Any]) -> None:
-    """Somebody else requeues it with another body; it comes back dead."""
+    """Another operator requeues it with another body; it fails again."""
     body = {"fails": "card", "why": "two people look at this", "note": "from elsewhere"}
     async with stage.api(Role.OPERATOR) as client:
         version = (await client.get(f"/dlq/{letter['id']}")).json()["version"]

@@ -26,7 +26,7 @@ async def test_a_link_logs_in_by_itself_and_its_token_leaves_the_address(stage: 
     assert stage.tokens[Role.VIEWER] not in await page.content()
 
 
-async def test_whoever_logs_out_sees_the_login_and_comes_back_to_the_same_address(stage: Stage, visit: Visit) -> None:
+async def test_after_logging_out_the_login_returns_to_the_same_address(stage: Stage, visit: Visit) -> None:
     page = await visit("topology")
     await page.get_by_role("button", name="Log out").click()
     await expect(page.get_by_role("heading", name=re.compile("Log in"))).to_be_visible()
@@ -37,7 +37,7 @@ async def test_whoever_logs_out_sees_the_login_and_comes_back_to_the_same_addres
     await expect(page).to_have_url(f"{stage.ui}topology")
 
 
-async def test_a_wrong_token_is_told_and_can_be_mended(stage: Stage, visit: Visit) -> None:
+async def test_a_wrong_token_is_reported_and_can_be_corrected(stage: Stage, visit: Visit) -> None:
     page = await visit()
     await page.get_by_role("button", name="Log out").click()
     await page.get_by_label("Token").fill("outbox_wrong")
@@ -48,7 +48,7 @@ async def test_a_wrong_token_is_told_and_can_be_mended(stage: Stage, visit: Visi
     await expect(page.get_by_text("vera", exact=True)).to_be_visible()
 
 
-async def test_a_link_of_somebody_else_asks_before_it_takes_the_place_of_a_session(stage: Stage, visit: Visit) -> None:
+async def test_a_link_of_another_principal_asks_before_it_replaces_a_session(stage: Stage, visit: Visit) -> None:
     page = await visit("components", Role.VIEWER)
     await page.evaluate("token => { location.hash = `token=${token}` }", stage.tokens[Role.OPERATOR])
     await expect(page.get_by_role("heading", name="Log in with this link?")).to_be_visible()
@@ -86,7 +86,7 @@ async def test_a_link_asks_before_it_discards_what_was_typed(stage: Stage, visit
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-async def test_a_link_that_is_opened_where_nobody_is_inside_logs_in_at_once(stage: Stage, visit: Visit) -> None:
+async def test_a_link_that_is_opened_without_a_session_logs_in_at_once(stage: Stage, visit: Visit) -> None:
     page = await visit()
     await page.get_by_role("button", name="Log out").click()
     await expect(page.get_by_label("Token")).to_be_visible()
@@ -101,11 +101,11 @@ async def test_where_the_host_knows_people_it_says_what_it_answered_and_where_to
 ) -> None:
     app = FastAPI()
 
-    def nobody() -> None:
+    def no_principal() -> None:
         raise HTTPException(401, "who are you?")
 
-    admin = Admin("postgresql://nobody@localhost/none")
-    app.include_router(admin_router(admin, authenticate=nobody, login_url=login_url), prefix="/outbox")
+    admin = Admin("postgresql://user@localhost/none")
+    app.include_router(admin_router(admin, authenticate=no_principal, login_url=login_url), prefix="/outbox")
     with in_a_thread(app) as address:
         context = await browser.new_context(locale="en-GB")
         page = await context.new_page()

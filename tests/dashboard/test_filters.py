@@ -1,4 +1,4 @@
-"""What somebody narrowed down stays narrowed: over a reload, back and forward, an action, and a slow network."""
+"""Filters stay: over a reload, back and forward, an action, and a slow network."""
 
 import asyncio
 import re

@@ -13,7 +13,7 @@ from tests.dashboard.stage import Stage, Visit
 TITLE = re.compile("LedgerOfflineError: the well is dry")
 
 
-async def test_three_errors_at_once_are_told_apart_and_one_is_fixed_and_reopened(stage: Stage, visit: Visit) -> None:
+async def test_three_errors_at_once_are_distinguished_and_one_is_fixed_and_reopened(stage: Stage, visit: Visit) -> None:
     letter, *_ = await failed(stage, "the well is dry", 3, "ledger")
     page = await visit("dead-letters?q=well", Role.OPERATOR)
     line = page.get_by_role("listitem").filter(has=page.get_by_role("link", name=TITLE))
@@ -123,8 +123,8 @@ async def test_a_viewer_marks_nothing_and_a_group_that_is_gone_is_reported(stage
 
 
 async def test_a_long_name_of_a_group_breaks_on_a_phone(stage: Stage, visit: Visit) -> None:
-    await failed(stage, "the road is long", 1, "ledger")
-    page = await visit("dead-letters?q=road", viewport={"width": 360, "height": 740})
-    await page.get_by_role("link", name=re.compile("the road is long")).click()
+    await failed(stage, "the queue is long", 1, "ledger")
+    page = await visit("dead-letters?q=long", viewport={"width": 360, "height": 740})
+    await page.get_by_role("link", name=re.compile("the queue is long")).click()
     await expect(page.get_by_role("region", name="Latest sample")).to_contain_text("in capture")
     assert await page.evaluate("document.documentElement.scrollWidth") <= 360

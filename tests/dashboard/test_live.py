@@ -1,4 +1,4 @@
-"""What happens is on screen soon, moves nothing under the pointer, and rests when somebody asks for it or does not look."""
+"""Live updates arrive soon, move nothing under the pointer, and pause on request or in a hidden tab."""
 
 import re
 import signal
@@ -21,7 +21,7 @@ BROKEN_LINE = "Failed to load resource: net::ERR_"
 
 @pytest.fixture
 def relay(stage: Stage, tmp_path: Path) -> Iterator[OurProcess]:
-    """A second relay, in a process of its own, that gives signs of life often."""
+    """A second relay, in a process of its own, that sends heartbeats often."""
     settings = {"OUTBOX_DATABASE_URL": stage.database_url, "OUTBOX_BROKER_URL": stage.broker_url}
     options = ["--name", "doomed", "--heartbeat-interval", "0.5", "--monitoring-port", "0"]
     with running(["-m", "outbox.cli", "relay", *options], tmp_path, settings, name="relay") as process:
@@ -80,7 +80,7 @@ async def test_a_service_that_answers_nothing_is_not_called_live(visit: Visit) -
     await _says(page, "Live")  # it asks again by itself
 
 
-async def test_rows_stay_where_they_are_until_somebody_asks_for_the_new_ones(stage: Stage, visit: Visit) -> None:
+async def test_rows_stay_where_they_are_until_the_new_ones_are_requested(stage: Stage, visit: Visit) -> None:
     await failed(stage, "the tide is out")
     page = await visit("dead-letters?view=messages&q=tide")
     await expect(rows(page)).to_have_count(1)
@@ -96,7 +96,7 @@ async def test_rows_stay_where_they_are_until_somebody_asks_for_the_new_ones(sta
     await expect(rows(page)).to_have_count(4)
 
 
-async def test_a_paused_view_stands_still_and_tells_how_old_it_is(stage: Stage, visit: Visit) -> None:
+async def test_a_paused_view_does_not_change_and_shows_its_age(stage: Stage, visit: Visit) -> None:
     await failed(stage, "the clock stands")
     page = await visit("dead-letters?view=messages&q=clock")
     await expect(rows(page)).to_have_count(1)
@@ -114,7 +114,7 @@ async def test_a_paused_view_stands_still_and_tells_how_old_it_is(stage: Stage, 
     await _says(page, "Live")
 
 
-async def test_it_rests_while_a_dialog_is_open_and_while_nobody_looks(stage: Stage, visit: Visit) -> None:
+async def test_updates_pause_while_a_dialog_is_open_and_while_the_tab_is_hidden(stage: Stage, visit: Visit) -> None:
     letter, *_ = await failed(stage, "a nap in the afternoon")
     page = await visit(f"dead-letters/{letter['id']}?q=nap")
     await _says(page, "Live")

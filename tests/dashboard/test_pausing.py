@@ -9,7 +9,7 @@ from tests.dashboard.failing import announced, choose
 from tests.dashboard.stage import Stage, Visit
 
 
-async def test_a_queue_is_paused_which_the_overview_tells_and_resumed(stage: Stage, visit: Visit) -> None:
+async def test_a_queue_is_paused_which_the_overview_shows_and_resumed(stage: Stage, visit: Visit) -> None:
     page = await visit("components", Role.OPERATOR)
     await page.get_by_role("button", name="Pause …").click()
     dialog = page.get_by_role("dialog", name="Pause")
@@ -68,7 +68,7 @@ async def test_what_waits_behind_a_paused_relay_says_so(stage: Stage, visit: Vis
     await expect(page.get_by_role("link", name="payment.requested.later")).to_have_count(0)
 
 
-async def test_a_pause_that_concerns_nobody_yet_is_told_apart(stage: Stage, visit: Visit) -> None:
+async def test_a_pause_without_a_consumer_is_distinguished(stage: Stage, visit: Visit) -> None:
     page = await visit("components")
     await page.get_by_role("button", name="Pause …").click()
     dialog = page.get_by_role("dialog", name="Pause")

@@ -22,12 +22,12 @@ from tests.support.processes import OurProcess
 from tests.support.serving import in_a_thread
 
 BEFORE = "/a/b"
-NOBODY = cast("OurProcess", None)
+NO_PROCESS = cast("OurProcess", None)
 """There are no processes besides the test's own."""
 
 
 class Stripping:
-    """A proxy that takes the beginning of the path away, which the server was told: `uvicorn --root-path`."""
+    """A proxy that takes the beginning of the path away, which the server knows: `uvicorn --root-path`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -51,7 +51,7 @@ def stage(request: pytest.FixtureRequest, dashboard: None, postgres_server: Post
         )
         with in_a_thread(Stripping(app) if request.param == "stripped" else app, timeout_graceful_shutdown=1) as address:
             tokens = {role: token for role, (token, _) in made.items()}
-            yield Stage(Service(NOBODY, f"{address}{BEFORE}"), NOBODY, url, url, tokens, Path("nowhere"))
+            yield Stage(Service(NO_PROCESS, f"{address}{BEFORE}"), NO_PROCESS, url, url, tokens, Path("nowhere"))
 
 
 async def test_every_address_is_below_the_prefix(stage: Stage, visit: Visit) -> None:

@@ -46,7 +46,7 @@ async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage:
     await expect(page).to_have_url(re.compile(r"\?view=messages&q=strike&sort=oldest$"))
     await expect(row(page, other)).to_be_visible()
 
-    await eventually(lambda: _deaths(stage, letter["id"], 2))
+    await eventually(lambda: _dead_lettered(stage, letter["id"], 2))
     await page.goto(f"{stage.ui}dead-letters/{letter['id']}?q=strike")
     await expect(row(page, letter)).to_contain_text("failed again")
     entries = detail(page, letter).get_by_role("listitem")
@@ -56,7 +56,7 @@ async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage:
 
 async def test_one_goes_and_does_not_come_back(stage: Stage, visit: Visit) -> None:
     letter, *_ = await failed(stage, "the bank has moved")
-    stage.mend()
+    stage.fix()
     page = await visit(f"dead-letters/{letter['id']}", Role.OPERATOR)
     await expect(detail(page, letter).get_by_role("button", name="Requeue", exact=True)).to_be_enabled()
     await page.keyboard.press("R")
@@ -70,7 +70,7 @@ async def test_one_goes_and_does_not_come_back(stage: Stage, visit: Visit) -> No
 
 async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(stage: Stage, visit: Visit) -> None:
     await failed(stage, "the till is locked", 60)
-    stage.mend()
+    stage.fix()
     page = await visit("dead-letters?view=messages&q=till")
     await expect(rows(page)).to_have_count(50)
     await page.get_by_role("checkbox", name="Select all on this page").click()
@@ -160,6 +160,6 @@ async def _ends_as(page: Page, state: str) -> None:
     )
 
 
-async def _deaths(stage: Stage, letter: str, count: int) -> Any:
+async def _dead_lettered(stage: Stage, letter: str, count: int) -> Any:
     async with stage.api() as client:
         return (await client.get(f"/dlq/{letter}")).json()["dead_letter_count"] >= count

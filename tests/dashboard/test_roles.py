@@ -1,4 +1,4 @@
-"""What somebody may not do is there all the same, switched off, and says why."""
+"""Controls that a role may not use are there, disabled, and show the reason."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ async def test_the_audit_is_refused_in_words(stage: Stage, visit: Visit) -> None
     await expect(page.get_by_role("alert")).to_have_count(0)
 
 
-async def test_what_is_masked_is_shown_once_somebody_agreed_that_it_is_written_down(stage: Stage, visit: Visit) -> None:
+async def test_masked_values_are_shown_after_a_confirmation_and_audited(stage: Stage, visit: Visit) -> None:
     letter, *_ = await failed(stage, "a secret is in this one", card={"number": "4111-2222"})
     page = await visit(f"dead-letters/{letter['id']}", Role.OPERATOR)
     shown = detail(page, letter)

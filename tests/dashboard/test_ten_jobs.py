@@ -75,12 +75,12 @@ async def test_what_is_wrong_right_now(stage: Stage, visit: Visit, database: asy
 
 
 async def test_why_this_orders_event_is_stuck(stage: Stage, visit: Visit) -> None:
-    await stage.publish({"order_id": "order-7788"}, routing_key="nobody.listens")
+    await stage.publish({"order_id": "order-7788"}, routing_key="unbound.key")
     clicks, page = Clicks(), await visit()
     await page.keyboard.press("Control+k")
     await page.get_by_label(re.compile("^ID, number, queue")).fill("order-7788")
     results = page.get_by_role("list", name="Results")
-    await expect(results.get_by_role("listitem").first).to_contain_text("nobody.listens")
+    await expect(results.get_by_role("listitem").first).to_contain_text("unbound.key")
     await clicks.on(results.get_by_role("link").first)
     await expect(page.get_by_text(re.compile("no queue is bound", re.IGNORECASE)).first).to_be_visible()
     assert clicks.count <= 2
@@ -89,7 +89,7 @@ async def test_why_this_orders_event_is_stuck(stage: Stage, visit: Visit) -> Non
 async def test_three_thousand_of_three_errors_go_carefully_and_are_stopped(
     stage: Stage, visit: Visit, database: asyncpg.Connection
 ) -> None:
-    stage.mend()
+    stage.fix()
     for error in ("shop.FirstError", "shop.SecondError", "shop.ThirdError"):
         await dead(database, error, 1_000, payment=1)
     page = await visit("dead-letters", Role.OPERATOR)
@@ -155,7 +155,7 @@ async def test_a_queue_is_paused_and_resumed(stage: Stage, visit: Visit) -> None
 
 
 async def test_which_handler_is_slow_since_when(stage: Stage, visit: Visit) -> None:
-    stage.mend()
+    stage.fix()
     await stage.publish({"payment": 1})
     clicks, page = Clicks(), await visit()
     await clicks.on(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Queues"))

@@ -11,7 +11,9 @@ QUEUE = "orders.confirm"
 DONE = (ItemOutcome.DONE, "")
 
 
-async def bury(pool: Pool, count: int = 1, *, queue: str = QUEUE, subscribed: bool = True, **columns: object) -> list[str]:
+async def add_dead_letters(
+    pool: Pool, count: int = 1, *, queue: str = QUEUE, subscribed: bool = True, **columns: object
+) -> list[str]:
     """Creates dead letters of `queue`; returns their ids. Message ids are `m1`, `m2`, …; other columns can be overridden."""
     if subscribed:
         await pool.execute(
@@ -55,7 +57,7 @@ async def park(pool: Pool, **columns: object) -> str:
     return f"outbox-{id_}"
 
 
-async def tell(pool: Pool, fact: str, *message_ids: str, queue: str = QUEUE, error: str = "") -> None:
+async def add_fact(pool: Pool, fact: str, *message_ids: str, queue: str = QUEUE, error: str = "") -> None:
     """Writes a fact about messages to the history, as a worker of `queue` does."""
     await pool.execute(
         "insert into outbox_history (at, fact, message_id, root_id, routing_key, queue, attempt, error_type, error_message) "

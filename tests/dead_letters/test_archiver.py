@@ -33,7 +33,7 @@ from outbox.transports.rabbitmq import RabbitBroker
 from outbox.transports.rabbitmq.amqp_encoding import Publication, RawField, encode_properties
 from outbox.transports.rabbitmq.dead_letters import RabbitDeadLetterQueues
 from outbox.transports.rabbitmq.header_json import read_content
-from tests.dead_letters.deaths import TABLE, dead, letters
+from tests.dead_letters.failed_messages import TABLE, dead, letters
 from tests.rabbitmq.support import FAILURE, Recorder, bound, consuming, deliver, message
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy
@@ -322,7 +322,7 @@ async def test_while_the_database_is_away_nothing_is_lost_and_nothing_spins(
     await eventually(lambda: archive.attempts >= 8)
     assert recorder.of(DependencyLost)
     assert archive.per_second < 20
-    # It holds on for a while, then gives back; no message is in hand any more.
+    # It holds on for a while, then gives back; no message is in flight any more.
     await eventually(lambda: _ready(broker_admin, 7))
     await die(broker, "7")
     own_postgres.server.start()
@@ -444,7 +444,7 @@ async def test_a_requeued_message_keeps_its_rabbitmq_headers_and_properties(
         }
         await again.settle(Dead(Cause.REJECTED, FAILURE))
     async with archiving(database, broker_url, "mail"):
-        await eventually(lambda: _deaths(pool, 2))
+        await eventually(lambda: _dead_lettered(pool, 2))
     [letter] = await letters(pool)
     assert (letter["status"], letter["requeue_count"]) == ("open", 1)
     assert json.loads(letter["header_types"]) == json.loads(row["header_types"])
@@ -460,7 +460,7 @@ async def publish(url: str, routing_key: str, properties: Basic.Properties) -> N
     await foreign.close()
 
 
-async def _deaths(pool: Pool, count: int) -> bool:
+async def _dead_lettered(pool: Pool, count: int) -> bool:
     return bool(await pool.fetchval("select deaths = $1 from outbox_dead_letter", count))
 
 
@@ -493,7 +493,7 @@ async def test_a_worker_counts_what_was_archived_from_its_queue(
     await die(broker, "m3")
     await pool.execute("update outbox_dead_letter set status = 'requeued' where message_id = 'm1'")
     assert await CountingArchived(broker, PostgresArchive(pool, TABLE)).count_dead_letters("mail") == 2
-    nowhere = await open_pool("postgresql://nobody@127.0.0.1:1/none", size=1, application_name="tests")
+    nowhere = await open_pool("postgresql://user@127.0.0.1:1/none", size=1, application_name="tests")
     assert await CountingArchived(broker, PostgresArchive(nowhere, TABLE)).count_dead_letters("mail") == 1
 
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from outbox.cli import main
-from tests.dead_letters.repairs import bury, outbox, park, statuses, tell
+from tests.dead_letters.repairs import add_dead_letters, add_fact, outbox, park, statuses
 from tests.support import eventually_sync
 from tests.support.processes import running
 
@@ -51,7 +51,7 @@ def lines(result: Result) -> list[str]:
 def test_an_operation_ends_the_command_if_its_role_may_not_change_dead_letters(
     url: str, dlq: Dlq, on: Any, options: tuple[str, ...]
 ) -> None:
-    on(lambda pool: bury(pool, 2))
+    on(lambda pool: add_dead_letters(pool, 2))
     role = f"reader_of_{urlsplit(url).path[1:]}"
     on(
         lambda pool: pool.execute(
@@ -73,7 +73,7 @@ def test_an_operation_ends_the_command_if_its_role_may_not_change_dead_letters(
 
 
 def test_the_list_is_printed_in_columns(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 2, exception_type="shop.errors.NoStock"))
+    on(lambda pool: add_dead_letters(pool, 2, exception_type="shop.errors.NoStock"))
     on(lambda pool: park(pool, last_error="Nacked: too\nlarge"))
     answer = dlq("list", "--oldest")
     assert answer.exit_code == 0
@@ -91,7 +91,7 @@ def test_the_list_is_printed_in_columns(dlq: Dlq, on: Any) -> None:
 
 
 def test_a_long_routing_key_is_cut_in_a_terminal_and_whole_in_a_pipe(url: str, dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, routing_key="k" * 255))
+    on(lambda pool: add_dead_letters(pool, routing_key="k" * 255))
     output, _ = in_terminal(url, ["list"], "")
     assert f"  {'k' * 59}…  ValueError: no such" in output
     assert f"  {'k' * 255}  ValueError: no such order" in dlq("list").output
@@ -121,21 +121,21 @@ FILTERS: list[tuple[list[str], list[str]]] = [
 
 
 def test_each_filter_is_a_flag(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 2))
-    on(lambda pool: bury(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
+    on(lambda pool: add_dead_letters(pool, 2))
+    on(lambda pool: add_dead_letters(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
     for arguments, ids in FILTERS:
         answer = dlq("list", "--json", "--oldest", *arguments)
         assert [letter["id"] for letter in json.loads(answer.output)["items"]] == ids, arguments
 
 
 def test_a_dead_letter_of_a_relay_is_shown_with_its_destination(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, source="relay", destination="kafka"))
+    on(lambda pool: add_dead_letters(pool, source="relay", destination="kafka"))
     assert "destination   kafka" in dlq("show", "1").output
     assert [letter["id"] for letter in json.loads(dlq("list", "--json", "--destination", "kafka").output)["items"]] == ["1"]
 
 
 def test_a_dead_letter_is_shown_completely_and_masked(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, body=b'{"id": 7, "password": "hunter2"}', headers='{"authorization": "abc"}'))
+    on(lambda pool: add_dead_letters(pool, body=b'{"id": 7, "password": "hunter2"}', headers='{"authorization": "abc"}'))
     answer = dlq("show", "1")
     assert answer.exit_code == 0
     assert "Dead letter 1, open, dead-lettered by the worker" in answer.output
@@ -152,7 +152,7 @@ def test_a_dead_letter_is_shown_completely_and_masked(dlq: Dlq, on: Any) -> None
 
 
 def test_revealing_masked_values_is_audited_or_refused(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, body=b'{"password": "hunter2"}'))
+    on(lambda pool: add_dead_letters(pool, body=b'{"password": "hunter2"}'))
     dlq("show", "1")
     dlq("show", "1", "--reveal")
     dlq("show", "1", "--body")
@@ -171,7 +171,7 @@ def test_keys_that_the_installation_configures_are_masked(
     monkeypatch.setenv("OUTBOX_MASK_KEYS", "shoe size")
     secret, edited = b'{"shoe_size": "gigantic"}', tmp_path / "body.json"
     edited.write_bytes(secret)
-    on(lambda pool: bury(pool, 2, body=secret, exception_message="shoe_size=gigantic", preview="?"))
+    on(lambda pool: add_dead_letters(pool, 2, body=secret, exception_message="shoe_size=gigantic", preview="?"))
     on(lambda pool: park(pool, body=secret, last_error="Nacked: shoe_size=gigantic"))
     for arguments in (["list"], ["list", "--json"], ["groups"], ["show", "1"], ["show", "outbox-1", "--json"]):
         answer = dlq(*arguments)
@@ -182,7 +182,7 @@ def test_keys_that_the_installation_configures_are_masked(
 
 
 def test_control_sequences_are_not_printed(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, body=b"\x1b[2Jgone", exception_message="\x1b]0;title\x07no"))
+    on(lambda pool: add_dead_letters(pool, body=b"\x1b[2Jgone", exception_message="\x1b]0;title\x07no"))
     for command in (["list"], ["show", "1"], ["groups"]):
         assert "\x1b" not in dlq(*command).output
 
@@ -195,8 +195,8 @@ def test_a_missing_dead_letter_is_an_error_in_one_sentence(dlq: Dlq) -> None:
 
 
 def test_groups_are_counted(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 3))
-    on(lambda pool: bury(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
+    on(lambda pool: add_dead_letters(pool, 3))
+    on(lambda pool: add_dead_letters(pool, queue="other", exception_type="KeyError", fingerprint="f2"))
     by_error = dlq("groups").output.splitlines()
     assert by_error[0].split() == ["GROUP", "STATUS", "QUEUE", "COUNT", "FIRST", "LAST", "REQUEUED", "SINCE", "ERROR"]
     assert [row.split()[:4] for row in by_error[1:]] == [["f1", "open", "orders.confirm", "3"], ["f2", "open", "other", "1"]]
@@ -208,7 +208,7 @@ def test_groups_are_counted(dlq: Dlq, on: Any) -> None:
 
 
 def test_a_group_is_shown_and_marked(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 3, service_version="1.4"))
+    on(lambda pool: add_dead_letters(pool, 3, service_version="1.4"))
     assert "  dead letters  3, 3 open" in dlq("group", "f1").output.splitlines()
     assert [line.split()[:2] for line in lines(dlq("group", "f1"))[-1:]] == [["1.4", "3"]]
     assert lines(dlq("mark", "f1", "fixed", "--in", "1.5")) == ["f1 marked as fixed."]
@@ -225,7 +225,7 @@ def test_a_group_is_shown_and_marked(dlq: Dlq, on: Any) -> None:
 
 
 def test_ids_are_changed_at_once_with_an_outcome_for_each(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 2))
+    on(lambda pool: add_dead_letters(pool, 2))
     answer = dlq("requeue", "1", "9", "--reason", "fixed", "--by", "ada")
     assert answer.exit_code == 1
     assert lines(answer) == [
@@ -243,7 +243,7 @@ def test_ids_are_changed_at_once_with_an_outcome_for_each(dlq: Dlq, on: Any) -> 
 
 
 def test_what_was_skipped_and_is_not_done_is_a_failure(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     assert dlq("discard", "1").exit_code == 0
     again, requeued = dlq("discard", "1"), dlq("requeue", "1")
     assert (again.exit_code, lines(again)[1]) == (0, "1   skipped  already discarded")
@@ -256,7 +256,7 @@ def test_what_was_skipped_and_is_not_done_is_a_failure(dlq: Dlq, on: Any) -> Non
 
 
 def test_scripts_get_json(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 2))
+    on(lambda pool: add_dead_letters(pool, 2))
     assert json.loads(dlq("requeue", "1", "--json").stdout) == {
         "action": "requeue",
         "counts": {"requeued": 1},
@@ -271,8 +271,8 @@ def test_scripts_get_json(dlq: Dlq, on: Any) -> None:
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 3, ordering_key="order-7"))
-    on(lambda pool: bury(pool, queue="gone", subscribed=False))
+    on(lambda pool: add_dead_letters(pool, 3, ordering_key="order-7"))
+    on(lambda pool: add_dead_letters(pool, queue="gone", subscribed=False))
     on(lambda pool: pool.execute("update outbox_dead_letter set created_at = now() - interval '40 days' where id < 3"))
     on(lambda pool: pool.execute("insert into outbox_table (routing_key, body, ordering_key) values ('a', '', 'order-7')"))
     answer = dlq("requeue", "--all", "--dry-run")
@@ -290,7 +290,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(dlq: Dlq, on: Any) -
 
 
 def test_a_dry_run_of_an_edit_shows_the_new_body_masked(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, body=b'{"id": 7}'))
+    on(lambda pool: add_dead_letters(pool, body=b'{"id": 7}'))
     edit = "--body", "-", "--version", "1"
     answer = dlq("requeue", "1", *edit, "--dry-run", typed=b'{"id": 8, "password": "hunter2"}')
     assert answer.output.splitlines()[-1].endswith('{"id": 8, "password": "***"}')
@@ -299,7 +299,7 @@ def test_a_dry_run_of_an_edit_shows_the_new_body_masked(dlq: Dlq, on: Any) -> No
 
 
 def test_an_action_by_filter_needs_a_confirmation(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 2))
+    on(lambda pool: add_dead_letters(pool, 2))
     for arguments in (["requeue", "--group", "f1"], ["discard", "--all"], ["purge", "1", "--force", "--reason", "old"]):
         answer = dlq(*arguments)
         assert answer.exit_code == 2
@@ -309,7 +309,7 @@ def test_an_action_by_filter_needs_a_confirmation(dlq: Dlq, on: Any) -> None:
 
 @pytest.mark.parametrize(("typed", "code", "status"), [("2", 0, "requeued"), ("y", 1, "open"), ("", 1, "open")])
 def test_in_a_terminal_the_count_has_to_be_typed(url: str, on: Any, typed: str, code: int, status: str) -> None:
-    on(lambda pool: bury(pool, 2))
+    on(lambda pool: add_dead_letters(pool, 2))
     output, exit_code = in_terminal(url, ["requeue", "--group", "f1"], typed)
     assert "Type 2 to requeue them, anything else to cancel:" in output
     assert exit_code == code
@@ -340,7 +340,7 @@ def test_invalid_arguments_are_reported_before_the_database_is_read(arguments: l
 
 
 def test_an_edited_body_is_sent_and_the_old_one_kept_by_the_command(dlq: Dlq, on: Any, tmp_path: Path) -> None:
-    on(bury)
+    on(add_dead_letters)
     body = tmp_path / "body.json"
     body.write_bytes(dlq("show", "1", "--body").stdout_bytes.replace(b"7", b"8"))
     assert dlq("requeue", "1", "--body", str(body), "--version", "1").exit_code == 0
@@ -351,7 +351,7 @@ def test_an_edited_body_is_sent_and_the_old_one_kept_by_the_command(dlq: Dlq, on
 
 
 def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     started = dlq("requeue", "--group", "f1", "--yes", "--detach", "--reason", "fixed", "--by", "ada")
     assert started.exit_code == 0
     assert started.output.splitlines()[0] == "Operation 1 is running: 3 pending."
@@ -364,8 +364,8 @@ def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
     shown = dlq("operations", "1").output
     assert "reason        fixed" in shown
     assert "dead letters  group_id f1, status open" in shown or "dead letters  status open, group_id f1" in shown
-    on(lambda pool: tell(pool, "processed", "m1"))
-    on(lambda pool: tell(pool, "retried", "m2", error="token=abc was refused"))
+    on(lambda pool: add_fact(pool, "processed", "m1"))
+    on(lambda pool: add_fact(pool, "retried", "m2", error="token=abc was refused"))
     assert lines(dlq("operations", "1"))[1] == "Of 3 requeued messages, 1 is handled, 1 is waiting, 1 is being retried."
     assert dlq("operations").output.splitlines()[1].split()[-8:-2] == ["3", "0", "3", "1", "1", "0"]
     assert [line.split(maxsplit=3) for line in lines(dlq("operations", "1", "--outcome", "requeued"))[-3:]] == [
@@ -377,7 +377,7 @@ def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
 
 def test_lists_that_end_at_the_limit_say_so(dlq: Dlq, on: Any) -> None:
     for group in ("f1", "f2"):
-        on(lambda pool, group=group: bury(pool, 2, queue=group, fingerprint=group))
+        on(lambda pool, group=group: add_dead_letters(pool, 2, queue=group, fingerprint=group))
         dlq("discard", "--group", group, "--yes", "--detach")
         dlq("cancel", group[1])
     more = "1 shown: raise --limit to see more."
@@ -389,10 +389,10 @@ def test_lists_that_end_at_the_limit_say_so(dlq: Dlq, on: Any) -> None:
 
 
 def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
-    on(lambda pool: bury(pool, 3))
+    on(lambda pool: add_dead_letters(pool, 3))
     dlq("requeue", "--all", "--yes", "--detach")
     assert dlq("cancel", "1").exit_code == 0
-    on(lambda pool: bury(pool, queue="gone", subscribed=False))
+    on(lambda pool: add_dead_letters(pool, queue="gone", subscribed=False))
     refused = dlq("requeue", "--queue", "gone", "--yes")
     assert refused.exit_code == 1
     assert refused.stdout.splitlines() == [
@@ -403,7 +403,7 @@ def test_a_stopped_operation_is_a_failure(dlq: Dlq, on: Any) -> None:
 
 
 def test_ctrl_c_leaves_an_operation_running_and_another_command_continues_it(url: str, on: Any, tmp_path: Path) -> None:
-    on(lambda pool: bury(pool, 100))
+    on(lambda pool: add_dead_letters(pool, 100))
     arguments = ["-m", "outbox.cli", "dlq", "requeue", "--all", "--yes", "--rate", "20"]
     with running(arguments, tmp_path, {"OUTBOX_DATABASE_URL": url}) as process:
         process.says("Operation 1: requeue of 100 dead letters.")

@@ -10,7 +10,7 @@ from outbox.dead_letters import DeadLetterFilter, DeadLetters, Edit, ItemOutcome
 from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import ConfigurationError, EncodingError
 from outbox.postgres.pool import Pool
-from tests.dead_letters.repairs import DONE, at_once, bury, decoded, letters, outbox, park, statuses
+from tests.dead_letters.repairs import DONE, add_dead_letters, at_once, decoded, letters, outbox, park, statuses
 
 REFUSED, SKIPPED = ItemOutcome.REFUSED, ItemOutcome.SKIPPED
 FIXED = {"id": 7, "total": 12.5}
@@ -24,7 +24,7 @@ async def dead_letters(database: str) -> AsyncIterator[DeadLetters]:
 
 
 async def test_an_edited_body_is_sent_and_the_old_one_kept(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool, headers='{"tenant": "north"}')
+    [id_] = await add_dead_letters(pool, headers='{"tenant": "north"}')
     assert at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED), by="ada")) == {id_: DONE}
     [row] = await outbox(pool)
     assert (decoded(row["body"]), row["content_type"], decoded(row["headers"])) == (
@@ -47,7 +47,7 @@ async def test_an_edited_body_is_sent_and_the_old_one_kept(pool: Pool, dead_lett
 
 
 async def test_an_edited_letter_is_found_by_its_new_words(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await dead_letters.requeue(id_, edit=Edit(version=1, body={"city": "Marseille", "password": "hunter2"}))
     [found] = await dead_letters.list(DeadLetterFilter(q="marseille"))
     assert found.preview == '{"city": "Marseille", "password": "***"}'
@@ -55,7 +55,7 @@ async def test_an_edited_letter_is_found_by_its_new_words(pool: Pool, dead_lette
 
 
 async def test_a_body_of_bytes_keeps_the_content_type(pool: Pool, dead_letters: DeadLetters) -> None:
-    json, binary = await bury(pool, 2)
+    json, binary = await add_dead_letters(pool, 2)
     await pool.execute("update outbox_dead_letter set content_type = null where id = $1", int(binary))
     for id_ in (json, binary):
         await dead_letters.requeue(id_, edit=Edit(version=1, body=b"{}"))
@@ -66,14 +66,14 @@ async def test_a_body_of_bytes_keeps_the_content_type(pool: Pool, dead_letters: 
 async def test_edited_headers_replace_all_headers(
     pool: Pool, dead_letters: DeadLetters, headers: dict[str, str], kept: object
 ) -> None:
-    [id_] = await bury(pool, headers='{"tenant": "north", "trace": "on"}')
+    [id_] = await add_dead_letters(pool, headers='{"tenant": "north", "trace": "on"}')
     await dead_letters.requeue(id_, edit=Edit(version=1, headers=headers))
     [row] = await outbox(pool)
     assert (row["body"], decoded(row["headers"])) == (b'{"id": 7}', kept)
 
 
 async def test_an_edit_of_another_version_than_the_present_one_is_refused(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED))
     await pool.execute("update outbox_dead_letter set status = 'open'")
     answer = at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body={})))
@@ -86,7 +86,7 @@ async def test_an_edit_of_another_version_than_the_present_one_is_refused(pool: 
 
 
 async def test_an_edit_whose_requeue_is_refused_is_rolled_back(pool: Pool, dead_letters: DeadLetters) -> None:
-    gone, *_ = await bury(pool, queue="gone", subscribed=False)
+    gone, *_ = await add_dead_letters(pool, queue="gone", subscribed=False)
     parked = await park(pool, target_queue="gone")
     for id_ in (gone, parked):
         answer = at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body=FIXED)))
@@ -97,7 +97,7 @@ async def test_an_edit_whose_requeue_is_refused_is_rolled_back(pool: Pool, dead_
 
 
 async def test_only_open_dead_letters_are_edited(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await dead_letters.discard(id_)
     assert at_once(await dead_letters.requeue(id_, edit=Edit(version=1, body={}))) == {id_: (SKIPPED, "already discarded")}
     for missing in ("99", "outbox-99", "nonsense"):
@@ -140,7 +140,7 @@ async def test_an_edit_of_a_parked_row_that_was_edited_and_parked_again_is_refus
 
 @pytest.mark.parametrize("headers", [{"x-outbox-attempt": "1"}, {"X-Outbox-Tracking-Ids": "[]"}])
 async def test_reserved_headers_are_refused(pool: Pool, dead_letters: DeadLetters, headers: dict[str, str]) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     with pytest.raises(EncodingError, match="reserved"):
         await dead_letters.requeue(id_, edit=Edit(version=1, headers=headers))
     assert await statuses(pool) == ["open"]
@@ -148,7 +148,7 @@ async def test_reserved_headers_are_refused(pool: Pool, dead_letters: DeadLetter
 
 
 async def test_an_edit_is_for_one_id(pool: Pool, dead_letters: DeadLetters) -> None:
-    ids = await bury(pool, 2)
+    ids = await add_dead_letters(pool, 2)
     for selector in (ids, DeadLetterFilter()):
         with pytest.raises(ConfigurationError, match="an edit needs exactly one id"):
             await dead_letters.requeue(selector, edit=Edit(version=1, body={}))
@@ -159,7 +159,7 @@ async def test_an_edit_is_for_one_id(pool: Pool, dead_letters: DeadLetters) -> N
 
 
 async def test_an_edit_that_would_equal_another_letter_is_refused(pool: Pool, dead_letters: DeadLetters) -> None:
-    [first], _ = await bury(pool), await bury(pool, body=b'"other"')
+    [first], _ = await add_dead_letters(pool), await add_dead_letters(pool, body=b'"other"')
     answer = at_once(await dead_letters.requeue(first, edit=Edit(version=1, body=b'"other"')))
     assert answer == {first: (REFUSED, "with this edit it equals another dead letter of the same message: requeue that one")}
     assert await statuses(pool) == ["open", "open"]
@@ -169,7 +169,7 @@ async def test_an_edit_of_a_parked_row_that_would_be_another_letter_of_its_messa
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
     parked = await park(pool, tracking_ids='["m1"]', attempts=5)
-    await bury(pool, queue="", subscribed=False, attempt=5, body=b'"other"')
+    await add_dead_letters(pool, queue="", subscribed=False, attempt=5, body=b'"other"')
     answer = at_once(await dead_letters.requeue(parked, edit=Edit(version=1, body=b'"other"')))
     assert answer == {parked: (REFUSED, "with this edit it equals another dead letter of the same message: requeue that one")}
     [row] = await outbox(pool)
@@ -190,7 +190,7 @@ async def test_a_parked_row_that_cannot_leave_a_letter_behind_is_not_sent_withou
 async def test_a_letter_that_is_restored_while_its_new_body_is_prepared_is_not_sent_with_the_old_one(
     pool: Pool, dead_letters: DeadLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await dead_letters.discard(id_)
     read = DeadLetterListing.get
 

@@ -16,7 +16,7 @@ from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import DatabaseUnavailableError
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool, open_pool
-from tests.dead_letters.deaths import NOON, TABLE, dead
+from tests.dead_letters.failed_messages import NOON, TABLE, dead
 from tests.postgres_transport.support import explained
 
 MINUTE = timedelta(minutes=1)
@@ -60,7 +60,7 @@ async def everything(
 async def test_letters_and_parked_messages_are_one_list_the_latest_first(
     archive: PostgresArchive, listing: DeadLetterListing, pool: Pool
 ) -> None:
-    await archive.record([dead("m1", died_at=NOON), dead("m2", died_at=NOON + 2 * MINUTE)])
+    await archive.record([dead("m1", failed_at=NOON), dead("m2", failed_at=NOON + 2 * MINUTE)])
     parked = await park(pool, at=NOON + MINUTE)
     letters = await listing.list()
     assert ids(letters) == ["m2", "p1", "m1"]
@@ -79,7 +79,7 @@ async def test_pages_neither_repeat_nor_omit_letters_of_the_same_moment(
     for number in range(5):
         await archive.record([dead(f"m{number}")])
         await park(pool, tracking_ids=f'["p{number}"]')
-    await archive.record([dead("later", died_at=NOON + MINUTE)])
+    await archive.record([dead("later", failed_at=NOON + MINUTE)])
     found = await everything(listing, DeadLetterFilter(), sort=sort)
     assert sorted(letter.message_id or "" for letter in found) == sorted(
         ["later", *(f"{kind}{number}" for kind in "mp" for number in range(5))]
@@ -90,9 +90,9 @@ async def test_pages_neither_repeat_nor_omit_letters_of_the_same_moment(
 
 
 async def test_new_dead_letters_do_not_shift_the_pages(archive: PostgresArchive, listing: DeadLetterListing) -> None:
-    await archive.record([dead(f"m{number}", died_at=NOON + number * MINUTE) for number in range(4)])
+    await archive.record([dead(f"m{number}", failed_at=NOON + number * MINUTE) for number in range(4)])
     first = await listing.list(limit=2)
-    await archive.record([dead("new", died_at=NOON + timedelta(hours=1))])
+    await archive.record([dead("new", failed_at=NOON + timedelta(hours=1))])
     second = await listing.list(limit=2, after=Position.of(first[-1]))
     assert (ids(first), ids(second)) == (["m3", "m2"], ["m1", "m0"])
 
@@ -107,8 +107,8 @@ async def mixed(archive: PostgresArchive, pool: Pool) -> None:
     await archive.record(
         [
             dead("m1", b'{"customer": "Ann Smith", "password": "hunter2"}'),
-            dead("m2", queue="billing", failure=OTHER, died_at=NOON + MINUTE, tracking_ids=("root", "m2"), failures=failures),
-            dead("m3", routing_key="user.created", by_broker=True, died_at=NOON + 2 * MINUTE),
+            dead("m2", queue="billing", failure=OTHER, failed_at=NOON + MINUTE, tracking_ids=("root", "m2"), failures=failures),
+            dead("m3", routing_key="user.created", by_broker=True, failed_at=NOON + 2 * MINUTE),
         ]
     )
     await pool.execute("update outbox_dead_letter set status = 'requeued' where message_id = 'm3'")
@@ -226,7 +226,7 @@ async def test_error_messages_are_masked_in_the_list_and_whole_in_the_letter(
 
 @pytest.mark.usefixtures("mixed")
 async def test_groups_count_what_failed_alike(archive: PostgresArchive, listing: DeadLetterListing, pool: Pool) -> None:
-    await archive.record([dead("m4", queue="billing", failure=OTHER, died_at=NOON + 3 * MINUTE)])
+    await archive.record([dead("m4", queue="billing", failure=OTHER, failed_at=NOON + 3 * MINUTE)])
     await park(pool, error="too large: 9 bytes")
     groups = {group.title: group for group in await listing.groups()}
     stock = groups["KeyError: # in shop/stock.py:take"]
@@ -276,13 +276,13 @@ async def test_a_group_counts_failures_since_its_last_requeue(
 ) -> None:
     await archive.record([dead("m1"), dead("m2")])
     await pool.execute("update outbox_dead_letter set status = 'requeued', resolved_at = $1", NOON + MINUTE)
-    await archive.record([dead("m1", requeue_count=1, died_at=NOON + 2 * MINUTE)])
+    await archive.record([dead("m1", requeue_count=1, failed_at=NOON + 2 * MINUTE)])
     [group] = await listing.groups()
     assert (group.count, group.open, group.last_requeued_at, group.since_requeue) == (2, 1, NOON + MINUTE, 1)
 
 
 async def test_the_list_of_a_database_that_is_away_says_so(database: str, pool: Pool) -> None:
-    nowhere = await open_pool("postgresql://nobody@127.0.0.1:1/none", size=1, application_name="tests")
+    nowhere = await open_pool("postgresql://user@127.0.0.1:1/none", size=1, application_name="tests")
     with pytest.raises(DatabaseUnavailableError):
         await DeadLetterListing(nowhere, TABLE).list()
 

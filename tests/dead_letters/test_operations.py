@@ -31,8 +31,8 @@ from outbox.errors import BrokerUnavailableError, ConfigurationError, RefusedErr
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import Pool
 from outbox.postgres.queries import TableName
-from tests.dead_letters.deaths import dead
-from tests.dead_letters.repairs import QUEUE, at_once, bury, operation, outbox, park, statuses, tell
+from tests.dead_letters.failed_messages import dead
+from tests.dead_letters.repairs import QUEUE, add_dead_letters, add_fact, at_once, operation, outbox, park, statuses
 from tests.support import eventually
 from tests.support.processes import running
 
@@ -76,8 +76,8 @@ async def come_back(pool: Pool, count: int) -> None:
 
 
 async def test_a_group_is_requeued_by_an_operation_whose_letters_are_fixed(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 1_200, fingerprint="f1")
-    await bury(pool, 3, fingerprint="f2", queue="other")
+    await add_dead_letters(pool, 1_200, fingerprint="f1")
+    await add_dead_letters(pool, 3, fingerprint="f2", queue="other")
     created = operation(await dead_letters.requeue(DeadLetterFilter(group_id="f1"), by="ada", reason="fixed"))
     assert (created.state, created.total, created.pending) == (OperationState.RUNNING, 1_200, 1_200)
     assert (created.selector, created.requested_by, created.reason) == (
@@ -85,7 +85,7 @@ async def test_a_group_is_requeued_by_an_operation_whose_letters_are_fixed(pool:
         "ada",
         "fixed",
     )
-    await bury(pool, 5, fingerprint="f1", queue="late")
+    await add_dead_letters(pool, 5, fingerprint="f1", queue="late")
     ended = await finish(dead_letters, created.id)
     assert (ended.state, ended.counts) == (OperationState.FINISHED, {DONE: 1_200})
     assert ended.finished_at is not None
@@ -94,7 +94,7 @@ async def test_a_group_is_requeued_by_an_operation_whose_letters_are_fixed(pool:
 
 
 async def test_more_than_a_hundred_ids_become_an_operation(pool: Pool, dead_letters: DeadLetters) -> None:
-    ids = await bury(pool, 101)
+    ids = await add_dead_letters(pool, 101)
     assert len(at_once(await dead_letters.discard(ids[:100]))) == 100
     ended = await finish(dead_letters, operation(await dead_letters.discard([*ids, "9999"])).id)
     assert ended.counts == {DONE: 1, SKIPPED: 100, ItemOutcome.NOT_FOUND: 1}
@@ -103,7 +103,7 @@ async def test_more_than_a_hundred_ids_become_an_operation(pool: Pool, dead_lett
 
 
 async def test_parked_rows_are_part_of_what_a_filter_means(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_], parked = await bury(pool), await park(pool)
+    [id_], parked = await add_dead_letters(pool), await park(pool)
     created = operation(await dead_letters.requeue(ALL))
     await finish(dead_letters, created.id)
     items = await dead_letters.operation_items(created.id)
@@ -112,7 +112,7 @@ async def test_parked_rows_are_part_of_what_a_filter_means(pool: Pool, dead_lett
 
 
 async def test_a_filter_without_a_status_means_those_that_the_action_is_for(pool: Pool, dead_letters: DeadLetters) -> None:
-    first, *_ = await bury(pool, 3)
+    first, *_ = await add_dead_letters(pool, 3)
     await dead_letters.discard(first)
     assert operation(await dead_letters.discard(ALL, max_items=1)).total == 1
     restored = operation(await dead_letters.restore(ALL))
@@ -121,7 +121,7 @@ async def test_a_filter_without_a_status_means_those_that_the_action_is_for(pool
 
 
 async def test_a_letter_belongs_to_one_operation_at_a_time(pool: Pool, dead_letters: DeadLetters) -> None:
-    ids = await bury(pool, 120)
+    ids = await add_dead_letters(pool, 120)
     first = operation(await dead_letters.requeue(ids[:110]))
     second = operation(await dead_letters.discard(ids[100:] + ids[:90]))
     assert second.counts == {SKIPPED: 100, PENDING: 10}
@@ -132,36 +132,36 @@ async def test_a_letter_belongs_to_one_operation_at_a_time(pool: Pool, dead_lett
 
 
 async def test_operations_created_at_once_share_no_letter(database: str, pool: Pool) -> None:
-    await bury(pool, 300)
+    await add_dead_letters(pool, 300)
     async with DeadLetters(database) as one, DeadLetters(database) as other:
         answers = await asyncio.gather(one.requeue(ALL), other.discard(ALL), one.requeue(ALL), other.discard(ALL))
     assert sorted(operation(answer).pending for answer in answers) == [0, 0, 0, 300]
 
 
 async def test_another_process_can_pause_resume_and_cancel_an_operation(database: str, pool: Pool) -> None:
-    await bury(pool, 40)
+    await add_dead_letters(pool, 40)
     runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=10)
-    async with DeadLetters(database) as asking, DeadLetters(database) as somebody:
+    async with DeadLetters(database) as asking, DeadLetters(database) as other:
         number = operation(await asking.requeue(ALL)).id
         assert await runner.run_once() == 10
-        assert (await somebody.pause(number)).state is OperationState.PAUSED
+        assert (await other.pause(number)).state is OperationState.PAUSED
         assert await runner.run_once() == 0
         with pytest.raises(RefusedError, match="operation 1 is paused and cannot be paused"):
-            await somebody.pause(number)
-        assert (await somebody.resume(number)).state is OperationState.RUNNING
+            await other.pause(number)
+        assert (await other.resume(number)).state is OperationState.RUNNING
         assert await runner.run_once() == 10
-        cancelled = await somebody.cancel(number)
+        cancelled = await other.cancel(number)
         assert (cancelled.state, cancelled.counts) == (OperationState.CANCELLED, {DONE: 20, SKIPPED: 20})
         assert await runner.run_once() == 0
         with pytest.raises(RefusedError, match="operation 1 is cancelled and cannot be resumed"):
-            await somebody.resume(number)
+            await other.resume(number)
         with pytest.raises(RefusedError, match="there is no operation 7"):
-            await somebody.cancel(7)
+            await other.cancel(7)
     assert len(await outbox(pool)) == 20
 
 
 async def test_a_rate_spreads_it_over_time(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 12)
+    await add_dead_letters(pool, 12)
     number = operation(await dead_letters.requeue(ALL, rate=5)).id
     runner = await dead_letters.runner()
     assert await runner.run_once(number) == 5, "no more than a second of it at once"
@@ -176,15 +176,15 @@ async def test_a_rate_spreads_it_over_time(pool: Pool, dead_letters: DeadLetters
 async def test_a_canary_goes_first_and_the_rest_follows_when_all_of_it_was_handled(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
-    await bury(pool, 20)
+    await add_dead_letters(pool, 20)
     number = operation(await dead_letters.requeue(ALL, canary=Canary(3))).id
     waiting = await finish(dead_letters, number)
     assert (waiting.state, waiting.counts) == (OperationState.RUNNING, {DONE: 3, PENDING: 17})
     assert waiting.canary_since is not None
     assert waiting.canary_until == waiting.canary_since + timedelta(minutes=10)
-    await tell(pool, "processed", "m1", "m2")
+    await add_fact(pool, "processed", "m1", "m2")
     assert (await finish(dead_letters, number)).results == Results(sent=3, waiting=1, handled=2)
-    await tell(pool, "duplicate", "m3")
+    await add_fact(pool, "duplicate", "m3")
     ended = await finish(dead_letters, number)
     assert (ended.state, ended.counts, ended.results) == (
         OperationState.FINISHED,
@@ -196,11 +196,11 @@ async def test_a_canary_goes_first_and_the_rest_follows_when_all_of_it_was_handl
 
 
 async def test_a_canary_that_is_not_known_to_be_handled_in_time_stops(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 5)
+    await add_dead_letters(pool, 5)
     number = operation(await dead_letters.requeue(ALL, canary=Canary(2, timedelta(milliseconds=50)))).id
     runner = await dead_letters.runner()
     await runner.run_once(number)
-    await tell(pool, "processed", "m1")
+    await add_fact(pool, "processed", "m1")
     await eventually(lambda: runner.run_once(number))
     ended = await read(dead_letters, number)
     assert ended.state is OperationState.STOPPED
@@ -208,17 +208,17 @@ async def test_a_canary_that_is_not_known_to_be_handled_in_time_stops(pool: Pool
 
 
 async def test_a_canary_with_a_stop_ratio_waits_for_the_last_attempts(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 5)
+    await add_dead_letters(pool, 5)
     number = operation(await dead_letters.requeue(ALL, canary=Canary(2), stop_ratio=0.5)).id
     await finish(dead_letters, number)
-    await tell(pool, "processed", "m1")
-    await tell(pool, "retried", "m2", error="no such order")
+    await add_fact(pool, "processed", "m1")
+    await add_fact(pool, "retried", "m2", error="no such order")
     waiting = await finish(dead_letters, number)
     assert (waiting.state, waiting.results) == (
         OperationState.RUNNING,
         Results(sent=2, handled=1, retrying=1, failed=1),
     )
-    await tell(pool, "processed", "m2")
+    await add_fact(pool, "processed", "m2")
     ended = await finish(dead_letters, number)
     assert (ended.state, ended.results) == (OperationState.FINISHED, Results(sent=5, waiting=3, handled=2, failed=1))
 
@@ -235,12 +235,12 @@ async def test_a_canary_with_a_stop_ratio_waits_for_the_last_attempts(pool: Pool
 async def test_an_operation_whose_canary_failed_again_stops(
     pool: Pool, dead_letters: DeadLetters, returned: int, stop_ratio: float | None, state: OperationState
 ) -> None:
-    await bury(pool, 9)
+    await add_dead_letters(pool, 9)
     number = operation(await dead_letters.requeue(ALL, canary=Canary(4), stop_ratio=stop_ratio)).id
     runner = await dead_letters.runner()
     await runner.run_once(number)
     await come_back(pool, returned)
-    await tell(pool, "processed", *["m2", "m3", "m4"][returned - 1 :])
+    await add_fact(pool, "processed", *["m2", "m3", "m4"][returned - 1 :])
     await runner.run_once(number)
     ended = await read(dead_letters, number)
     assert ended.state is state
@@ -250,7 +250,7 @@ async def test_an_operation_whose_canary_failed_again_stops(
 
 
 async def test_an_operation_stops_above_its_stop_ratio(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 100)
+    await add_dead_letters(pool, 100)
     number = operation(await dead_letters.requeue(ALL, stop_ratio=0.1)).id
     runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=20)
     await runner.run_once()
@@ -266,15 +266,15 @@ async def test_an_operation_stops_above_its_stop_ratio(pool: Pool, dead_letters:
 async def test_an_operation_stops_by_default_after_its_canary_too_and_counts_failed_attempts(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
-    await bury(pool, 100)
+    await add_dead_letters(pool, 100)
     number = operation(await dead_letters.requeue(ALL, canary=Canary(10))).id
     runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=20)
     await runner.run_once()
-    await tell(pool, "processed", *[f"m{n}" for n in range(1, 11)])
+    await add_fact(pool, "processed", *[f"m{n}" for n in range(1, 11)])
     assert await runner.run_once() == 20
-    await tell(pool, "retried", "m11", error="no such order")
+    await add_fact(pool, "retried", "m11", error="no such order")
     assert await runner.run_once() == 20
-    await tell(pool, "retried", "m12", "m13", error="no such order")
+    await add_fact(pool, "retried", "m12", "m13", error="no such order")
     await runner.run_once()
     ended = await read(dead_letters, number)
     assert (ended.state, ended.stopped_because) == (OperationState.STOPPED, "3 of 13 failed, more than 10%")
@@ -282,11 +282,11 @@ async def test_an_operation_stops_by_default_after_its_canary_too_and_counts_fai
 
 
 async def test_a_stop_ratio_of_one_never_stops_an_operation(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 60)
+    await add_dead_letters(pool, 60)
     number = operation(await dead_letters.requeue(ALL, stop_ratio=1)).id
     runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=20)
     await runner.run_once()
-    await tell(pool, "died", *[f"m{n}" for n in range(1, 21)], error="no such order")
+    await add_fact(pool, "died", *[f"m{n}" for n in range(1, 21)], error="no such order")
     assert [await runner.run_once(), await runner.run_once()] == [20, 20]
     ended = await read(dead_letters, number)
     assert (ended.state, ended.results) == (
@@ -296,14 +296,14 @@ async def test_a_stop_ratio_of_one_never_stops_an_operation(pool: Pool, dead_let
 
 
 async def test_results_are_kept_up_to_date_after_the_end_with_their_reasons(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 5)
+    await add_dead_letters(pool, 5)
     parked = await park(pool)
     ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
     assert (ended.state, ended.results) == (OperationState.FINISHED, Results(sent=6, waiting=6))
-    await tell(pool, "retried", "m1", "m2", "m3", error="token=abc was refused")
-    await tell(pool, "processed", "m1")
-    await tell(pool, "processed", "m5", queue="another")
-    await tell(pool, "died", "m3", error="no such order")
+    await add_fact(pool, "retried", "m1", "m2", "m3", error="token=abc was refused")
+    await add_fact(pool, "processed", "m1")
+    await add_fact(pool, "processed", "m5", queue="another")
+    await add_fact(pool, "died", "m3", error="no such order")
     await pool.execute(
         "update outbox_table set failed_at = now(), last_error = 'RefusedError: it is too large' where id = $1",
         int(parked.removeprefix("outbox-")),
@@ -326,26 +326,26 @@ async def test_results_are_kept_up_to_date_after_the_end_with_their_reasons(pool
 async def test_a_message_for_several_queues_is_handled_when_all_queues_with_facts_have_handled_it(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
-    await bury(pool, 1)
+    await add_dead_letters(pool, 1)
     ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL, destination=ORIGINAL_ROUTING)).id)
-    await tell(pool, "processed", "m1", queue="one")
-    await tell(pool, "retried", "m1", queue="other", error="no such order")
+    await add_fact(pool, "processed", "m1", queue="one")
+    await add_fact(pool, "retried", "m1", queue="other", error="no such order")
     assert (await read(dead_letters, ended.id)).results == Results(sent=1, retrying=1, failed=1)
-    await tell(pool, "processed", "m1", queue="other")
+    await add_fact(pool, "processed", "m1", queue="other")
     assert (await read(dead_letters, ended.id)).results == Results(sent=1, handled=1, failed=1)
     await PostgresArchive(pool, TABLE).record([dead("m1", queue="third", requeue_count=1)])
     assert (await read(dead_letters, ended.id)).results == Results(sent=1, failed_again=1, failed=1)
 
 
 async def test_an_inbox_says_what_was_handled_where_there_is_no_history(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 2)
+    await add_dead_letters(pool, 2)
     ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
     await pool.execute("insert into outbox_inbox (queue, message_id) values ($1, 'm1')", QUEUE)
     assert (await read(dead_letters, ended.id)).results == Results(sent=2, waiting=1, handled=1)
 
 
 async def test_a_result_without_facts_for_a_week_is_unknown(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 2)
+    await add_dead_letters(pool, 2)
     ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
     await pool.execute("update outbox_operation_item set settled_at = now() - interval '8 days' where position = 1")
     assert (await read(dead_letters, ended.id)).results == Results(sent=2, waiting=1, unknown=1)
@@ -355,7 +355,7 @@ async def test_a_result_without_facts_for_a_week_is_unknown(pool: Pool, dead_let
 async def test_a_requeue_by_an_earlier_release_is_unknown_and_counted_when_it_fails_again(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
-    await bury(pool, 2)
+    await add_dead_letters(pool, 2)
     ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
     await pool.execute("update outbox_operation_item set message_id = null, queue = null, result = null, check_at = null")
     await pool.execute("update outbox_operation set waiting = 0")
@@ -367,10 +367,10 @@ async def test_a_requeue_by_an_earlier_release_is_unknown_and_counted_when_it_fa
 
 
 async def test_a_read_only_role_sees_the_last_known_results(database: str, pool: Pool) -> None:
-    await bury(pool, 1)
+    await add_dead_letters(pool, 1)
     async with DeadLetters(database) as dead_letters:
         ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
-    await tell(pool, "processed", "m1")
+    await add_fact(pool, "processed", "m1")
     async with DeadLetters(
         f"{database}{'&' if '?' in database else '?'}options=-cdefault_transaction_read_only%3Don"
     ) as reader:
@@ -382,7 +382,7 @@ async def test_a_read_only_role_sees_the_last_known_results(database: str, pool:
 async def test_a_failure_in_another_queue_than_before_is_failed_again(
     pool: Pool, dead_letters: DeadLetters, destination: object
 ) -> None:
-    await bury(pool, 4)
+    await add_dead_letters(pool, 4)
     number = operation(await dead_letters.requeue(ALL, destination=destination, canary=Canary(2))).id  # type: ignore[arg-type]
     await pool.execute("insert into outbox_subscription values ('outbox', 'elsewhere', '#')")
     runner = await dead_letters.runner()
@@ -393,8 +393,8 @@ async def test_a_failure_in_another_queue_than_before_is_failed_again(
 
 
 async def test_a_failure_in_another_queue_after_the_end_is_still_counted(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 3)
-    await bury(pool, queue="elsewhere", requeue_count=0)
+    await add_dead_letters(pool, 3)
+    await add_dead_letters(pool, queue="elsewhere", requeue_count=0)
     number = operation(await dead_letters.requeue(DeadLetterFilter(queue=QUEUE), destination=ToQueue("elsewhere"))).id
     await finish(dead_letters, number)
     archive = PostgresArchive(pool, TABLE)
@@ -405,8 +405,8 @@ async def test_a_failure_in_another_queue_after_the_end_is_still_counted(pool: P
 async def test_an_unrelated_failure_in_another_queue_does_not_count_for_an_operation(
     pool: Pool, dead_letters: DeadLetters
 ) -> None:
-    await bury(pool, 2)
-    await bury(pool, 2, queue="other")
+    await add_dead_letters(pool, 2)
+    await add_dead_letters(pool, 2, queue="other")
     number = operation(await dead_letters.requeue(DeadLetterFilter(queue=QUEUE))).id
     await finish(dead_letters, number)
     await dead_letters.requeue(["3", "4"])
@@ -415,7 +415,7 @@ async def test_an_unrelated_failure_in_another_queue_does_not_count_for_an_opera
 
 
 async def test_an_operation_waits_for_a_broker_that_cannot_say_whether_a_queue_is_there(pool: Pool) -> None:
-    await bury(pool, 3)
+    await add_dead_letters(pool, 3)
     away = True
 
     async def has_queue(queue: str) -> bool:
@@ -436,7 +436,7 @@ async def test_an_operation_waits_for_a_broker_that_cannot_say_whether_a_queue_i
 
 
 async def test_several_runners_do_each_letter_once(database: str, pool: Pool) -> None:
-    await bury(pool, 2_000)
+    await add_dead_letters(pool, 2_000)
     runners = [OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=50) for _ in range(4)]
     async with DeadLetters(database) as dead_letters:
         number = operation(await dead_letters.requeue(ALL)).id
@@ -453,7 +453,7 @@ async def test_several_runners_do_each_letter_once(database: str, pool: Pool) ->
 async def test_a_kill_in_the_middle_of_5000_loses_nothing_and_sends_nothing_twice(
     database: str, pool: Pool, tmp_path: Path
 ) -> None:
-    await bury(pool, 5_000)
+    await add_dead_letters(pool, 5_000)
     async with DeadLetters(database) as dead_letters:
         number = operation(await dead_letters.requeue(DeadLetterFilter(group_id="f1"))).id
         runs = 0
@@ -492,7 +492,7 @@ async def test_looking_for_work_takes_one_statement_for_operations_and_one_for_r
 async def test_a_batch_takes_the_same_few_statements_however_many_letters_it_has(pool: Pool) -> None:
     async def statements(count: int) -> int:
         await pool.execute("truncate outbox_dead_letter cascade; truncate outbox_operation cascade")
-        await bury(pool, count)
+        await add_dead_letters(pool, count)
         async with DeadLetters(db_pool=pool) as dead_letters:
             await dead_letters.requeue(ALL)
             runner = OperationsRunner(pool, TABLE, subscribed_queues(pool, TABLE), batch=1_000)
@@ -546,7 +546,7 @@ def test_invalid_canaries_and_destinations_are_refused(make: object) -> None:
 
 
 async def test_the_selector_is_stored_in_readable_form(pool: Pool, dead_letters: DeadLetters) -> None:
-    ids: Sequence[str] = await bury(pool, 150)
+    ids: Sequence[str] = await add_dead_letters(pool, 150)
     canary = Canary(10, timedelta(seconds=60))
     await dead_letters.requeue(
         ids, destination=ToQueue("elsewhere"), rate=2.5, canary=canary, stop_ratio=0.2, force=True, max_items=200
@@ -563,7 +563,7 @@ async def test_the_selector_is_stored_in_readable_form(pool: Pool, dead_letters:
 async def test_the_program_in_the_documentation_does_what_it_says(database: str, pool: Pool) -> None:
     text = (Path(__file__).parents[2] / "docs" / "repair.md").read_text()
     program = text.split("```python\n")[1].split("```")[0]
-    await bury(pool, 12, queue="orders.charge", exception_type="ConnectionError")
+    await add_dead_letters(pool, 12, queue="orders.charge", exception_type="ConnectionError")
     names: dict[str, Any] = {}
     exec(program, names)
     repairing = asyncio.create_task(names["requeue_charges"](database))
@@ -572,7 +572,7 @@ async def test_the_program_in_the_documentation_does_what_it_says(database: str,
         return len(await outbox(pool)) == 10
 
     await eventually(canary)
-    await tell(pool, "processed", *[f"m{n}" for n in range(1, 11)], queue="orders.charge")
+    await add_fact(pool, "processed", *[f"m{n}" for n in range(1, 11)], queue="orders.charge")
     async with asyncio.timeout(30):
         await repairing
     assert len(await outbox(pool)) == 12
@@ -591,7 +591,7 @@ async def test_a_runner_works_until_it_is_stopped_also_while_the_broker_is_away(
         assert str(error) == "the broker is away"
         away.set()
 
-    await bury(pool, 3)
+    await add_dead_letters(pool, 3)
     async with DeadLetters(database) as dead_letters:
         number = operation(await dead_letters.requeue(ALL)).id
         work = asyncio.create_task(OperationsRunner(pool, TABLE, has_queue).run(stopping, failed=failed))
@@ -608,7 +608,7 @@ async def test_a_runner_works_until_it_is_stopped_also_while_the_broker_is_away(
 
 
 async def test_a_requeue_that_is_put_off_begins_at_its_time_and_not_before(dead_letters: DeadLetters, pool: Pool) -> None:
-    ids = await bury(pool, 2)
+    ids = await add_dead_letters(pool, 2)
     at = datetime.now(UTC) + timedelta(hours=2)
     begun = await dead_letters.requeue(ids, starts_at=at)
     assert isinstance(begun, Operation)
@@ -621,7 +621,7 @@ async def test_a_requeue_that_is_put_off_begins_at_its_time_and_not_before(dead_
 
 
 async def test_a_time_that_is_over_means_now_and_one_too_far_ahead_is_refused(dead_letters: DeadLetters, pool: Pool) -> None:
-    [id_] = await bury(pool, 1)
+    [id_] = await add_dead_letters(pool, 1)
     for wrong in (datetime.now(UTC) + timedelta(days=31), datetime.now()):  # noqa: DTZ005  that is what is wrong about it
         with pytest.raises(ConfigurationError, match="starts_at is a time with an offset"):
             await dead_letters.requeue(id_, starts_at=wrong)

@@ -12,7 +12,7 @@ from outbox.dead_letters.policies import RequeuePolicies, RequeuePolicy
 from outbox.errors import ConfigurationError
 from outbox.postgres.pool import Pool
 from outbox.postgres.queries import TableName
-from tests.dead_letters.repairs import bury, tell
+from tests.dead_letters.repairs import add_dead_letters, add_fact
 from tests.support import eventually
 
 TABLE = TableName("outbox_table")
@@ -21,7 +21,7 @@ TABLE = TableName("outbox_table")
 @pytest.fixture
 async def group(pool: Pool) -> str:
     """Id of a group of five dead letters."""
-    await bury(pool, 5)
+    await add_dead_letters(pool, 5)
     found: str = await pool.fetchval("select min(fingerprint) from outbox_dead_letter")
     return found
 
@@ -62,9 +62,9 @@ async def test_at_most_so_many_an_hour_are_requeued_after_the_first_was_handled(
     assert await policies.apply() == 1
     assert await policies.apply() == 0
     await finish(dead_letters)
-    await tell(pool, "processed", "m1")
+    await add_fact(pool, "processed", "m1")
     await finish(dead_letters)
-    await tell(pool, "processed", "m2")
+    await add_fact(pool, "processed", "m2")
     [operation] = await dead_letters.operations()
     assert (operation.requested_by, operation.total, operation.results.handled) == ("policy:ada", 2, 2)
     assert await policies.apply() == 0
@@ -162,7 +162,7 @@ async def test_maintenance_applies_them(
     task = asyncio.create_task(maintenance.run(handle_signals=False))
     try:
         await eventually(lambda: pool.fetchval("select count(*) = 1 from outbox_dead_letter where status = 'requeued'"))
-        await tell(pool, "processed", "m1")
+        await add_fact(pool, "processed", "m1")
         await eventually(lambda: pool.fetchval("select count(*) = 2 from outbox_dead_letter where status = 'requeued'"))
     finally:
         maintenance.stop()

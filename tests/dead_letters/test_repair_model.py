@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from outbox.dead_letters import Action, DeadLetters, ItemOutcome, Repaired
 from outbox.postgres.pool import open_pool
-from tests.dead_letters.repairs import bury, letters, outbox
+from tests.dead_letters.repairs import add_dead_letters, letters, outbox
 
 LETTERS = 3
 COME_BACK = "come back"
@@ -71,7 +71,7 @@ async def _compare(url: str, given_steps: list[Step]) -> None:
     model = Model()
     pool = await open_pool(url, size=3, application_name="tests")
     await pool.execute("truncate outbox_table, outbox_dead_letter, outbox_dead_letter_edition, outbox_history restart identity")
-    await bury(pool, LETTERS)
+    await add_dead_letters(pool, LETTERS)
     async with DeadLetters(db_pool=pool) as dead_letters:
         for action, letter, force in given_steps:
             if isinstance(action, Action):

@@ -14,7 +14,7 @@ from outbox.dead_letters.reader import DeadLetterListing
 from outbox.errors import ConfigurationError
 from outbox.postgres.pool import Pool
 from outbox.postgres.queries import TableName
-from tests.dead_letters.repairs import DONE, QUEUE, at_once, bury, decoded, letters, outbox, park, statuses
+from tests.dead_letters.repairs import DONE, QUEUE, add_dead_letters, at_once, decoded, letters, outbox, park, statuses
 from tests.support import eventually
 
 SKIPPED, REFUSED, NOT_FOUND = ItemOutcome.SKIPPED, ItemOutcome.REFUSED, ItemOutcome.NOT_FOUND
@@ -28,7 +28,7 @@ async def dead_letters(database: str) -> AsyncIterator[DeadLetters]:
 
 
 async def test_a_requeued_letter_is_in_the_outbox_for_its_queue_with_its_ids(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool, headers='{"tenant": "north"}', ordering_key="order-7", hlc=17, requeue_count=2)
+    [id_] = await add_dead_letters(pool, headers='{"tenant": "north"}', ordering_key="order-7", hlc=17, requeue_count=2)
     assert at_once(await dead_letters.requeue(id_, by="ada", reason="fixed")) == {id_: DONE}
     [row] = await outbox(pool)
     assert decoded(row["tracking_ids"]) == ["root", "m1"]
@@ -41,7 +41,7 @@ async def test_a_requeued_letter_is_in_the_outbox_for_its_queue_with_its_ids(poo
 
 
 async def test_each_id_is_answered_in_the_order_in_which_it_was_given(pool: Pool, dead_letters: DeadLetters) -> None:
-    first, second, third = await bury(pool, 3)
+    first, second, third = await add_dead_letters(pool, 3)
     await dead_letters.requeue(second)
     await dead_letters.discard(third)
     answer = await dead_letters.requeue([third, "999", first, second, "outbox-1", "nonsense"])
@@ -56,7 +56,7 @@ async def test_each_id_is_answered_in_the_order_in_which_it_was_given(pool: Pool
 
 
 async def test_an_id_in_another_notation_selects_no_letter(pool: Pool, dead_letters: DeadLetters) -> None:
-    [letter], parked = await bury(pool), await park(pool)
+    [letter], parked = await add_dead_letters(pool), await park(pool)
     answer = await dead_letters.discard([f"0{letter}", parked.replace("-", "-0")])
     assert [outcome for outcome, _ in at_once(answer).values()] == [NOT_FOUND, NOT_FOUND]
     assert await statuses(pool) == ["open"]
@@ -64,7 +64,7 @@ async def test_an_id_in_another_notation_selects_no_letter(pool: Pool, dead_lett
 
 
 async def test_two_requeues_of_one_letter_at_once_send_it_once(database: str, pool: Pool) -> None:
-    ids = await bury(pool, 20)
+    ids = await add_dead_letters(pool, 20)
     async with DeadLetters(database) as one, DeadLetters(database) as other:
         answers = await asyncio.gather(one.requeue(ids), other.requeue(list(reversed(ids))))
     outcomes = [at_once(answer) for answer in answers]
@@ -73,14 +73,14 @@ async def test_two_requeues_of_one_letter_at_once_send_it_once(database: str, po
 
 
 async def test_letters_of_one_ordering_key_are_sent_in_their_original_order(pool: Pool, dead_letters: DeadLetters) -> None:
-    ids = await bury(pool, 30, ordering_key="order-7")
+    ids = await add_dead_letters(pool, 30, ordering_key="order-7")
     await dead_letters.requeue(list(reversed(ids)))
     assert [row["message_id"] for row in await outbox(pool)] == [f"m{number}" for number in range(1, 31)]
 
 
 async def test_a_requeue_goes_by_routing_key_or_to_another_queue_on_request(pool: Pool, dead_letters: DeadLetters) -> None:
-    first, second, third = await bury(pool, 3)
-    await bury(pool, queue="elsewhere")
+    first, second, third = await add_dead_letters(pool, 3)
+    await add_dead_letters(pool, queue="elsewhere")
     await dead_letters.requeue(first, destination=ORIGINAL_ROUTING)
     await dead_letters.requeue(second, destination=ToQueue("elsewhere"))
     answer = await dead_letters.requeue(third, destination=ToQueue("nowhere"))
@@ -89,7 +89,7 @@ async def test_a_requeue_goes_by_routing_key_or_to_another_queue_on_request(pool
 
 
 async def test_a_letter_whose_queue_is_gone_is_refused_and_stays(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool, queue="gone", subscribed=False)
+    [id_] = await add_dead_letters(pool, queue="gone", subscribed=False)
     assert at_once(await dead_letters.requeue(id_, force=True)) == {
         id_: (REFUSED, "the queue gone does not exist in PostgreSQL")
     }
@@ -98,7 +98,7 @@ async def test_a_letter_whose_queue_is_gone_is_refused_and_stays(pool: Pool, dea
 
 
 async def test_a_message_older_than_the_deduplication_window_is_refused_unless_forced(database: str, pool: Pool) -> None:
-    old, young = await bury(pool, 2)
+    old, young = await add_dead_letters(pool, 2)
     await pool.execute("update outbox_dead_letter set created_at = now() - interval '8 days' where id = $1", int(old))
     async with DeadLetters(database, inbox_retention=timedelta(days=7)) as dead_letters:
         outcomes = at_once(await dead_letters.requeue([old, young]))
@@ -110,7 +110,7 @@ async def test_a_message_older_than_the_deduplication_window_is_refused_unless_f
 
 
 async def test_a_message_without_an_id_gets_one_that_its_letter_keeps(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     await pool.execute("update outbox_dead_letter set message_id = null, tracking_ids = '[]'")
     await dead_letters.requeue(id_)
     [letter], [row] = await letters(pool), await outbox(pool)
@@ -121,7 +121,7 @@ async def test_a_message_without_an_id_gets_one_that_its_letter_keeps(pool: Pool
 async def test_a_requeued_message_keeps_a_correlation_id_that_the_relay_would_not_set(
     pool: Pool, dead_letters: DeadLetters, correlation_id: str, kept: bool
 ) -> None:
-    [id_] = await bury(pool, properties=json.dumps({"correlation_id": correlation_id}))
+    [id_] = await add_dead_letters(pool, properties=json.dumps({"correlation_id": correlation_id}))
     await dead_letters.requeue(id_)
     [row] = await outbox(pool)
     kept_properties = {"x-outbox-amqp": {"properties": {"correlation_id": "c1"}}}
@@ -129,7 +129,7 @@ async def test_a_requeued_message_keeps_a_correlation_id_that_the_relay_would_no
 
 
 async def test_requeueing_is_written_to_the_history_unless_that_is_off(database: str, pool: Pool) -> None:
-    first, second = await bury(pool, 2)
+    first, second = await add_dead_letters(pool, 2)
     async with DeadLetters(database) as dead_letters, DeadLetters(database, history=False) as silent:
         await dead_letters.requeue(first, by="ada")
         await silent.requeue(second)
@@ -212,7 +212,7 @@ async def test_messages_that_waited_for_a_parked_row_continue_when_it_is_discard
 
 
 async def test_restore_undoes_discard(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     assert at_once(await dead_letters.discard(id_, by="ada", reason="test data")) == {id_: DONE}
     assert await statuses(pool) == ["discarded"]
     assert at_once(await dead_letters.discard(id_)) == {id_: (SKIPPED, "already discarded")}
@@ -222,7 +222,7 @@ async def test_restore_undoes_discard(pool: Pool, dead_letters: DeadLetters) -> 
 
 
 async def test_only_discarded_letters_are_purged_unless_forced(pool: Pool, dead_letters: DeadLetters) -> None:
-    first, second = await bury(pool, 2)
+    first, second = await add_dead_letters(pool, 2)
     parked = await park(pool)
     await dead_letters.discard(first)
     refusal = (REFUSED, "it is open: only what was discarded is purged, unless you force it")
@@ -246,9 +246,9 @@ async def test_a_letter_of_a_stored_queue_goes_back_to_its_queue_without_the_bro
         return queue == "mail"
 
     await pool.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('kafka', 'audit', 'audit.#')")
-    [stored] = await bury(pool, queue="audit", exchange="kafka", ordering_key="k", subscribed=False)
-    [elsewhere] = await bury(pool, queue="gone", exchange="kafka", subscribed=False, fingerprint="f2")
-    [unbound] = await bury(pool, queue="audit", exchange="outbox", subscribed=False, fingerprint="f3", attempt=6)
+    [stored] = await add_dead_letters(pool, queue="audit", exchange="kafka", ordering_key="k", subscribed=False)
+    [elsewhere] = await add_dead_letters(pool, queue="gone", exchange="kafka", subscribed=False, fingerprint="f2")
+    [unbound] = await add_dead_letters(pool, queue="audit", exchange="outbox", subscribed=False, fingerprint="f3", attempt=6)
     table = TableName("outbox_table")
     changes = Changes(pool, table, has_queue, exchange_name="outbox")
     request = Request(action=Action.REQUEUE, options=Options())

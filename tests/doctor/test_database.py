@@ -291,7 +291,7 @@ async def test_a_role_without_privileges_gets_the_grants_to_run(connection: asyn
         await connection.execute("drop owned by doctors_weak; drop role doctors_weak")
 
 
-async def test_a_role_that_may_not_use_the_schema_is_not_only_told_to_migrate(
+async def test_a_role_that_may_not_use_the_schema_gets_more_advice_than_to_migrate(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
     await connection.execute("drop role if exists doctors_weak; create role doctors_weak login password 'weak'")

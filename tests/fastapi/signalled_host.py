@@ -1,4 +1,4 @@
-"""A host for tests that send signals: its worker is a stand-in that says on standard output what it is told.
+"""A host for tests that send signals: its worker is a stand-in that prints on standard output which calls it gets.
 
 `GET /slow` is answered, and the worker's message is finished, when SIGUSR1 arrives.
 """
@@ -24,7 +24,7 @@ def say(line: str) -> None:
 
 
 class Stubborn:
-    """Works on one message when it is told to stop, and needs until SIGUSR1 to finish it."""
+    """Works on one message when it is stopped, and needs until SIGUSR1 to finish it."""
 
     def __init__(self, released: asyncio.Event) -> None:
         self._stop = asyncio.Event()
@@ -46,8 +46,8 @@ class Stubborn:
             raise
 
     def stop(self) -> None:
-        """Notes that it was told."""
-        say("worker told to stop")
+        """Notes that it was stopped."""
+        say("worker stopping")
         self._stop.set()
 
 
@@ -86,13 +86,13 @@ async def slow() -> str:
 async def telling(scope: Scope, receive: Receive, send: Send) -> None:
     """The application, which says when the server ends its lifespan."""
 
-    async def told() -> Message:
+    async def observed() -> Message:
         message = await receive()
         if message["type"] == "lifespan.shutdown":
-            say("lifespan told to end")
+            say("lifespan ending")
         return message
 
-    await app(scope, told, send)
+    await app(scope, observed, send)
 
 
 if __name__ == "__main__":

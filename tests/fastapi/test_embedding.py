@@ -1,4 +1,4 @@
-"""The application of docs/fastapi.md, as it is printed there, with relay and worker beside its routes."""
+"""The application of docs/fastapi.md, as it is printed there, with relay and worker next to its routes."""
 
 import re
 from pathlib import Path

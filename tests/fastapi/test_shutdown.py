@@ -89,7 +89,7 @@ def test_parts_are_stopped_while_connections_are_still_open() -> None:
     with host(grace_seconds=30) as running, open_request(running.url):
         running.says("slow begun")
         running.process.send_signal(signal.SIGTERM)
-        running.says("worker told to stop")
+        running.says("worker stopping")
         assert running.process.poll() is None
 
 
@@ -97,7 +97,7 @@ def test_parts_that_drain_in_time_are_not_cancelled_and_the_host_ends_last() -> 
     with host(grace_seconds=30) as running, open_request(running.url):
         running.says("slow begun")
         running.process.send_signal(signal.SIGTERM)
-        running.says("worker told to stop")
+        running.says("worker stopping")
         running.process.send_signal(signal.SIGUSR1)  # releases the request and the worker
         running.says("worker drained")
         running.says("host ended")
@@ -107,7 +107,7 @@ def test_parts_that_drain_in_time_are_not_cancelled_and_the_host_ends_last() -> 
 def test_parts_that_do_not_drain_are_cancelled_after_the_grace_period() -> None:
     with host(grace_seconds=0.5) as running:
         running.process.send_signal(signal.SIGTERM)
-        running.says("worker told to stop")
+        running.says("worker stopping")
         running.says("worker cancelled")
         running.says("worker cancelled twice")
         running.says("host ended")
@@ -119,7 +119,7 @@ def test_a_second_ctrl_c_ends_everything_at_once() -> None:
         with open_request(running.url):
             running.says("slow begun")
             running.process.send_signal(signal.SIGINT)
-            running.says("worker told to stop")
+            running.says("worker stopping")
             running.process.send_signal(signal.SIGINT)
             running.says("worker cancelled twice")
         # From Python 3.12.1 on, uvicorn waits for open connections even after a second signal.
@@ -130,8 +130,8 @@ def test_a_second_ctrl_c_ends_everything_at_once() -> None:
 def test_a_second_ctrl_c_does_not_wait_for_handlers_when_the_server_waits_for_nothing_else() -> None:
     with host(grace_seconds=60) as running:
         running.process.send_signal(signal.SIGINT)
-        running.says("worker told to stop")
-        running.says("lifespan told to end")  # from now on uvicorn waits for the lifespan, and looks at its own flag no more
+        running.says("worker stopping")
+        running.says("lifespan ending")  # from now on uvicorn waits for the lifespan, and looks at its own flag no more
         running.process.send_signal(signal.SIGINT)
         running.says("worker cancelled twice")
         running.says("host ended")

@@ -102,7 +102,7 @@ def app(engine: AsyncEngine) -> FastAPI:  # noqa: C901 — many short routes
 
 
 def _add_routes_with_background_tasks(app: FastAPI, engine: AsyncEngine) -> None:
-    # A session of the host's own making, which begins anew when it is used again.
+    # A session of the host's own making, which begins again when it is used again.
     sessions = async_sessionmaker(engine, expire_on_commit=False)
 
     async def own_session() -> AsyncIterator[AsyncSession]:
@@ -175,7 +175,7 @@ async def test_a_bug_in_a_route_leaves_no_event(app: FastAPI, database_url: str)
 
 async def test_a_commit_that_fails_is_a_5xx_and_leaves_no_event(app: FastAPI, database_url: str) -> None:
     async with client_of(app) as client:
-        answer = await client.post("/badges/nobody")
+        answer = await client.post("/badges/unknown")
         assert answer.status_code == 500
         assert (await client.post("/users/ada")).status_code == 201
         assert (await client.post("/badges/ada")).status_code == 201

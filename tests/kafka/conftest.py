@@ -11,7 +11,7 @@ from tests.servers.kafka import Kafka, MockKafka, NamedKafka, mock_kafka
 
 @pytest.fixture
 def mock() -> Iterator[MockKafka]:
-    """Brokers that fail as the test tells them to."""
+    """Brokers that fail as the test configures them."""
     with mock_kafka(brokers=2) as cluster:
         yield cluster
 

@@ -129,7 +129,7 @@ async def test_a_template_or_a_function_names_the_topic(kafka: Kafka) -> None:
 
 async def test_a_message_without_a_topic_is_unroutable_and_others_are_not(kafka: Kafka, transport: KafkaTransport) -> None:
     topic = kafka.new_topic()
-    batch = [message("nobody.cares"), message(topic, b"1"), message("nor.here"), message(topic, b"2", target_queue="mail")]
+    batch = [message("unbound.key"), message(topic, b"1"), message("nor.here"), message(topic, b"2", target_queue="mail")]
     assert await sent(transport, *batch) == [UNROUTABLE, CONFIRMED, UNROUTABLE, UNROUTABLE]
     assert [record.value() for record in await kafka.read(topic, 1)] == [b"1"]
 

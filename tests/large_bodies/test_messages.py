@@ -24,7 +24,7 @@ from outbox.large_bodies import FileStore, LargeBodies
 from outbox.maintenance import sweep_large_bodies
 from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.pool import open_pool
-from tests.dead_letters.deaths import TABLE, dead
+from tests.dead_letters.failed_messages import TABLE, dead
 from tests.dead_letters.repairs import DONE, at_once
 from tests.large_bodies.stores import MemoryStore
 from tests.support import eventually

@@ -105,7 +105,7 @@ async def test_an_unavailable_broker_is_reported_once_and_its_return_too(
     async with DeadLetters(database_url, broker=own_rabbitmq.url) as letters:
         await letters.requeue(DeadLetterFilter(), force=True)
 
-    def told(text: str) -> int:
+    def count_logged(text: str) -> int:
         return sum(text in record.getMessage() for record in caplog.records)
 
     async with maintained(database_url, broker=own_rabbitmq.url):
@@ -113,11 +113,11 @@ async def test_an_unavailable_broker_is_reported_once_and_its_return_too(
         await eventually(lambda: _is(connection, postponed, 1))
         await connection.execute("update outbox_operation set continue_at = now()")
         await eventually(lambda: _is(connection, postponed, 1))
-        assert (told("lost the broker"), told("operations failed")) == (1, 0)
+        assert (count_logged("lost the broker"), count_logged("operations failed")) == (1, 0)
         own_rabbitmq.start()
         await connection.execute("update outbox_operation set continue_at = now()")
-        await eventually(lambda: told("the broker is back") == 1)
-    assert told("lost the broker") == 1
+        await eventually(lambda: count_logged("the broker is back") == 1)
+    assert count_logged("lost the broker") == 1
 
 
 async def test_what_it_does_is_seen_among_the_components(connection: asyncpg.Connection, database_url: str) -> None:

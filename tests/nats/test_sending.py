@@ -324,7 +324,7 @@ async def test_a_frozen_server_costs_the_connection_and_late_answers_are_ignored
         own_nats.thaw()
 
         async def confirmed() -> bool:
-            return await sent(transport, slow, message("nobody.cares")) == [CONFIRMED, UNROUTABLE]
+            return await sent(transport, slow, message("unbound.key")) == [CONFIRMED, UNROUTABLE]
 
         await eventually(confirmed)
     assert await bodies(own_nats, "events") == [b"1"]
@@ -340,7 +340,7 @@ async def test_a_late_answer_is_not_given_to_another_message(own_nats: Nats) -> 
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-        waiting = asyncio.create_task(sent(transport, message("nobody.cares"), message("events.a", b"next")))
+        waiting = asyncio.create_task(sent(transport, message("unbound.key"), message("events.a", b"next")))
         own_nats.thaw()
         # The answer to the cancelled message comes first, over the same connection.
         assert await waiting == [UNROUTABLE, CONFIRMED]

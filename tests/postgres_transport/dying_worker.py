@@ -1,6 +1,6 @@
 """A worker in a process of its own, to be killed or frozen: `dying_worker.py url queue binding_key prefetch lease_seconds`.
 
-Prints a line for each message that it takes in hand, and never finishes any.
+Prints a line for each message that it receives, and never finishes any.
 """
 
 import asyncio

@@ -49,7 +49,7 @@ async def deliveries(pool: Pool, queue: str | None = None) -> Sequence[Any]:
     return await pool.fetch("select * from outbox_delivery where $1::text is null or queue = $1 order by id", queue)
 
 
-async def somebody_waits(pool: Pool) -> bool:
+async def a_session_waits(pool: Pool) -> bool:
     """Whether a statement waits for a lock, except for that of the doorbell."""
     return bool(
         await pool.fetchval("select exists(select from pg_locks where not granted and (locktype <> 'advisory' or classid = 0))")

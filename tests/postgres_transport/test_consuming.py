@@ -24,7 +24,7 @@ from outbox.transports.postgres import PostgresBroker
 from outbox.transports.postgres.subscription import PostgresIntake
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.contract.support import FAILURE, existing, message, send, taking
-from tests.postgres_transport.support import TABLE, TABLES, deliveries, fill_deliveries, new_broker, somebody_waits
+from tests.postgres_transport.support import TABLE, TABLES, a_session_waits, deliveries, fill_deliveries, new_broker
 from tests.servers.postgres import OwnPostgres
 from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
@@ -254,7 +254,7 @@ async def test_an_idle_worker_takes_what_a_stopping_worker_gives_back_at_once(
             assert (await other.next()).attempt == 1
 
 
-# --- in hand and ahead
+# --- in flight and prefetched
 
 
 async def test_two_workers_handle_each_message_once_within_their_prefetch_counts(
@@ -278,7 +278,7 @@ async def test_a_slow_worker_claims_almost_nothing_ahead(broker: PostgresBroker,
     slow = Handling(moment=0.2)
     async with handling(broker, slow, prefetch=2):
         await eventually(lambda: len(slow.handled) >= 12)
-        # Ten a second, so a quarter second's worth is two or three beyond the two in hand.
+        # Ten a second, so a quarter second's worth is two or three beyond the two in flight.
         assert await pool.fetchval("select count(*) from outbox_delivery where lease_token is not null") <= 8
 
 
@@ -541,7 +541,7 @@ async def test_an_outcome_whose_answer_was_lost_is_written_once_and_reported_as_
         async with pool.acquire() as connection, connection.transaction():
             await connection.execute("select from outbox_delivery for update")
             settling = asyncio.create_task(delivery.settle(outcome))
-            await eventually(lambda: somebody_waits(pool))
+            await eventually(lambda: a_session_waits(pool))
             proxy.swallow(Towards.CLIENT)
         await eventually(lambda: _settled(pool, attempt))
         proxy.resume()
@@ -568,7 +568,7 @@ async def test_deliveries_of_a_claim_whose_answer_was_lost_come_at_once_and_coun
         async with pool.acquire() as connection, connection.transaction():
             await connection.execute("select pg_advisory_xact_lock(42)")
             await fill_deliveries(pool, "mail", 1)
-            await eventually(lambda: somebody_waits(pool))  # the claim, with its work done but not committed
+            await eventually(lambda: a_session_waits(pool))  # the claim, with its work done but not committed
             proxy.swallow(Towards.CLIENT)
         await eventually(lambda: _is_leased(pool))
         proxy.resume()
@@ -737,7 +737,7 @@ async def test_a_row_of_another_program_with_headers_that_are_no_object_harms_no
         ([], False),
     ],
 )
-async def test_a_worker_beside_relays_to_another_broker_says_so(
+async def test_a_worker_whose_relays_send_to_another_broker_says_so(
     broker: PostgresBroker, pool: Pool, caplog: pytest.LogCaptureFixture, destinations: list[str | None], warned: bool
 ) -> None:
     for url in destinations:

@@ -15,7 +15,7 @@ from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.queries import TableName
 from outbox.transports.postgres.handover import HandoverState, PostgresHandover, same_database
 from tests.contract.harness import EXCHANGE, Recorder
-from tests.postgres_transport.support import TABLE, bind, deliveries, handover, insert, somebody_waits
+from tests.postgres_transport.support import TABLE, a_session_waits, bind, deliveries, handover, insert
 from tests.servers.postgres import OwnPostgres
 from tests.support import eventually
 
@@ -176,7 +176,7 @@ async def test_a_held_row_moves_when_its_queue_exists(pool: Pool) -> None:
 
 async def test_unroutable_rows_are_dropped_where_asked(pool: Pool) -> None:
     await bind(pool, "mail", "a.b")
-    await insert(pool, "nobody.cares")
+    await insert(pool, "unbound.key")
     await insert(pool, "a.b")
     handed = await handover(pool, drop=True).hand_over(10)
     assert [message.state for message in handed.messages] == [HandoverState.DROPPED, HandoverState.SENT]
@@ -284,7 +284,7 @@ async def test_a_row_that_changes_between_our_snapshot_and_our_lock_moves_once_a
     mover._sql = {"hand_over": mover._sql["hand_over"].replace("where sent_at is null", stopping, 1)}
     async with closed_gate(pool):
         moving = asyncio.create_task(mover.hand_over(10))
-        await eventually(lambda: somebody_waits(pool))
+        await eventually(lambda: a_session_waits(pool))
         await pool.execute("update outbox_table set body = 'new'")
     assert len(await moving) == 1
     assert [row["body"] for row in await deliveries(pool)] == [b"new"]
@@ -319,7 +319,7 @@ async def test_a_hand_over_whose_backend_is_killed_in_the_middle_has_not_happene
     async with closed_gate(pool):
         mover = PostgresHandover(single, TABLE, exchange_name=EXCHANGE, keep_sent=False, facts=facts)
         moving = asyncio.create_task(mover.hand_over(100))
-        await eventually(lambda: somebody_waits(pool))
+        await eventually(lambda: a_session_waits(pool))
         await pool.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'victim'")
         with pytest.raises(DatabaseUnavailableError):
             await moving
@@ -405,7 +405,7 @@ async def test_tables_in_another_schema_are_found_next_to_their_outbox(database_
     await pool.close()
 
 
-async def test_two_pools_on_one_database_are_recognised_and_on_two_told_apart(
+async def test_two_pools_on_one_database_are_recognised_and_on_two_distinguished(
     database_url: str, own_postgres: OwnPostgres
 ) -> None:
     one = await open_pool(database_url, size=1, application_name="one")

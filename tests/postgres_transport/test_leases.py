@@ -70,7 +70,7 @@ async def test_a_stale_outcome_does_not_affect_others_in_the_same_statement(brok
     assert [row["body"] for row in await deliveries(pool)] == [b"7"]
 
 
-async def test_a_lease_lives_as_long_as_the_handler_runs(database: str, pool: Pool) -> None:
+async def test_a_lease_is_renewed_as_long_as_the_handler_runs(database: str, pool: Pool) -> None:
     lease = timedelta(seconds=5)
     slow, other = new_broker(database, lease=lease), new_broker(database, lease=lease)
     async with taking(slow, "mail", "#") as taken, taking(other, "mail", "#", prefetch_count=1) as idle:
@@ -113,7 +113,7 @@ async def test_a_killed_worker_is_counted_and_its_deliveries_come_to_another(dat
         assert {await process.line(), await process.line()} == {"0", "1"}
         process.kill()
         async with taking(broker, "mail", "#") as taken:
-            # What nobody had in hand comes at once, the rest when the leases end, each counted once and none as an attempt.
+            # What no worker had in flight comes at once, the rest when the leases end. Each is counted once, not as an attempt.
             arrived = {delivery.message.body: delivery for delivery in await taken.several(3)}
             assert {body: (it.crashes, it.attempt, it.blamed) for body, it in arrived.items()} == {
                 b"0": (1, 1, False),

@@ -19,7 +19,7 @@ from outbox.transports.postgres.subscription import PostgresIntake
 from outbox.transports.postgres.tables import Statements
 from tests.contract.harness import EXCHANGE
 from tests.contract.support import FAILURE, Taken, taking
-from tests.postgres_transport.support import TABLES, deliveries, new_broker, somebody_waits
+from tests.postgres_transport.support import TABLES, a_session_waits, deliveries, new_broker
 from tests.support import eventually
 
 SQL = TABLES.queries("delivery.sql")
@@ -129,12 +129,12 @@ async def test_a_delivery_that_ends_during_a_claim_neither_lets_one_skip_nor_lea
     """All interleavings of a claim and the end of a delivery."""
     await put(pool, "a", "a", "a")
     assert await claim(pool) == ([b"0"], 3, 0)
-    await pool.execute("update outbox_delivery set available_at = now() where lease_token is null")  # nobody looked yet
+    await pool.execute("update outbox_delivery set available_at = now() where lease_token is null")  # no worker looked yet
     async with pool.acquire() as ending:
         transaction = ending.transaction()
         await transaction.start()
         await end(ending, b"0")
-        # Not ended for anybody else: the follower is not taken, nor put off, since nobody would bring it back; another is.
+        # Not ended for other workers: the follower is neither taken nor delayed, since no worker would resume it; another is.
         bodies, _, left = await claim(pool)
         assert (bodies, left) == ([], 2)
         await transaction.commit()
@@ -151,7 +151,7 @@ async def test_an_end_that_waits_for_a_claim_releases_what_the_claim_deferred(po
         await transaction.start()
         assert await claim(claiming) == ([], 1, 0)
         ending = asyncio.create_task(end_in_one_transaction(pool, b"0"))
-        await eventually(lambda: somebody_waits(pool))
+        await eventually(lambda: a_session_waits(pool))
         await transaction.commit()
         await asyncio.wait_for(ending, 30)
     assert (await claim(pool))[0] == [b"1"]

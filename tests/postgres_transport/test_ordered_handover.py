@@ -65,7 +65,7 @@ async def test_rows_without_keys_are_handed_over_together_with_those_that_have_o
 @pytest.mark.parametrize("policy", ["block", "park"])
 async def test_messages_behind_an_unroutable_one_stay(pool: Pool, policy: str) -> None:
     await publish(pool, "a", "a1")
-    await publish(pool, "a", "lost", routing_key="nobody")
+    await publish(pool, "a", "lost", routing_key="unbound")
     await publish(pool, "a", "a3")
     await publish(pool, "b", "b1")
     handing = handover(pool, policy)
@@ -74,7 +74,7 @@ async def test_messages_behind_an_unroutable_one_stay(pool: Pool, policy: str) -
     assert [message.state for message in handed.messages].count(HandoverState.HELD) == 1
     assert (await handing.hand_over(10)).messages == []
     assert await count(pool, BLOCKED) == 1
-    await bind(pool, "mail", "nobody")
+    await bind(pool, "mail", "unbound")
     await pool.execute("update outbox_table set send_after = now() where last_error = 'unroutable'")
     while (await handing.hand_over(10)).messages:
         pass
@@ -82,7 +82,7 @@ async def test_messages_behind_an_unroutable_one_stay(pool: Pool, policy: str) -
 
 
 async def test_skip_an_unroutable_message_is_passed_over(pool: Pool) -> None:
-    await publish(pool, "a", "lost", routing_key="nobody")
+    await publish(pool, "a", "lost", routing_key="unbound")
     await publish(pool, "a", "a2", "a3")
     await handover(pool, "skip").hand_over(10)
     assert await arrived(pool) == ["a2", "a3"]
@@ -127,7 +127,7 @@ async def test_the_history_records_what_was_handed_over(pool: Pool) -> None:
         await facts.look(connection)
     await insert(pool, "order.placed", tracking_ids='["root", "parent", "me"]')
     await insert(pool, "order.placed", tracking_ids='["alone"]', ordering_key="a")
-    await insert(pool, "nobody", tracking_ids='["lost"]')
+    await insert(pool, "unbound", tracking_ids='["lost"]')
     await handover(pool, facts=facts).hand_over(10)
     rows = await pool.fetch(
         "select fact, message_id, root_id, parent_id, routing_key, component, waited > interval '0' as waited "

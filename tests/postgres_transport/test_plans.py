@@ -84,16 +84,16 @@ async def claims_are_frugal(connection: Connection) -> None:
     token = uuid4()
     claimed = await connection.fetch(sql["claim"], "mail", BATCH, token, LEASE, FRONT, 10**9, 10**9)
     ids, tokens = [row["id"] for row in claimed], [token] * BATCH
-    text, trails = ["x"] * BATCH, ['[{"type": "x"}]'] * BATCH
+    text, failures = ["x"] * BATCH, ['[{"type": "x"}]'] * BATCH
 
     assert_frugal(await explained(connection, sql["claim"], "mail", BATCH, token, LEASE, FRONT, 10**9, 10**9))
     assert_frugal(await explained(connection, sql["next_due"], ["mail", "stock", "none"], [FRONT] * 3))
     assert_frugal(await explained(connection, sql["renew"], ids, tokens, LEASE))
     assert_frugal(await explained(connection, sql["done"], ids, tokens))
-    assert_frugal(await explained(connection, sql["retry"], ids, tokens, [LEASE] * BATCH, trails))
+    assert_frugal(await explained(connection, sql["retry"], ids, tokens, [LEASE] * BATCH, failures))
     assert_frugal(await explained(connection, sql["give_back"], ids, tokens, [False] * BATCH))
-    burial = (["worker"] * BATCH, text, text, text, text, trails, text, text, text, text, text)
-    assert_frugal(await explained(connection, sql["dead_letter"], ids, tokens, *burial))
+    columns = (["worker"] * BATCH, text, text, text, text, failures, text, text, text, text, text)
+    assert_frugal(await explained(connection, sql["dead_letter"], ids, tokens, *columns))
     assert_frugal(await explained(connection, sql["whereabouts"], ids))
     # However many wait behind the first one of their key.
     in_order = ("ledger", BATCH, uuid4(), LEASE, 10 * BATCH, 10**9, 10**9)

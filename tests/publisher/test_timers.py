@@ -129,8 +129,8 @@ async def test_publishers_do_not_wait_for_a_relay_whose_broker_does_not_answer(
         assert sorted(await _in_flight(connection)) == ["cancelled", "ignoring", "replaced"]
 
         async with connection.transaction():
-            assert await bound.publish("timer", "replaced anew", dedup_key="replaced", on_conflict="replace") is not None
-            assert await bound.publish("timer", "ignoring anew", dedup_key="ignoring") is not None
+            assert await bound.publish("timer", "replaced again", dedup_key="replaced", on_conflict="replace") is not None
+            assert await bound.publish("timer", "ignoring again", dedup_key="ignoring") is not None
             assert await bound.cancel("cancelled") is False
         # Had any of these waited for the relay, it would have done so until it let go of its rows; it has not.
         assert set(await _in_flight(connection)) >= {"cancelled", "ignoring", "replaced"}
@@ -144,7 +144,7 @@ async def test_publishers_do_not_wait_for_a_relay_whose_broker_does_not_answer(
         await eventually(given_back, timeout=60)
         proxy.accept()
         await eventually(lambda: connection.fetchval("select count(*) = 0 from outbox_table"), timeout=60)
-        await eventually(lambda: {"replaced anew", "ignoring anew"} <= set(arrived))
+        await eventually(lambda: {"replaced again", "ignoring again"} <= set(arrived))
 
     # What came back unsent has been superseded, but for the one that nothing else stands for, whose confirm was lost.
     assert arrived.count("replaced") == 1

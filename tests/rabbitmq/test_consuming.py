@@ -210,7 +210,7 @@ async def test_a_deleted_dead_letter_queue_is_declared_again(broker: RabbitBroke
 
 
 async def test_a_queue_without_dead_letters_has_none(broker: RabbitBroker, make_broker: MakeBroker) -> None:
-    assert await broker.count_dead_letters("nobody") == 0
+    assert await broker.count_dead_letters("unknown") == 0
     with pytest.raises(BrokerUnavailableError):
         await make_broker("amqp://127.0.0.1:1/%2F").count_dead_letters("mail")
 
@@ -420,13 +420,13 @@ async def test_a_message_in_flight_for_too_long_is_redelivered_and_other_consume
     broker = make_broker(own_rabbitmq.url, observer=recorder)
     with consumer_timeout(own_rabbitmq.server, 3):
         async with consuming(broker, "mail", "mail.*") as mail, consuming(broker, "stock", "stock.*") as stock:
-            await deliver(broker, message("mail.sent", body=b"held"), message("mail.sent", body=b"beside"))
-            held, beside = await mail.next(), await mail.next()
+            await deliver(broker, message("mail.sent", body=b"held"), message("mail.sent", body=b"other"))
+            held, other = await mail.next(), await mail.next()
             await asyncio.wait_for(held.source.ended.wait(), 60)
-            for stale in (held, beside):
+            for stale in (held, other):
                 with pytest.raises(StaleDeliveryError):
                     await stale.settle(DONE)
-            for body in (b"held", b"beside"):
+            for body in (b"held", b"other"):
                 again = await mail.next(30)
                 # Its worker lived: nothing is held against it.
                 assert (again.message.body, again.attempt, again.crashes) == (body, 1, 0)

@@ -99,7 +99,7 @@ async def test_a_dead_letter_has_everything_about_its_message_and_failure(
     assert (dict(dead.headers), dict(dead.header_types)) == ({"tenant": "acme", "nested": {"a": [1, 2]}}, {})
     assert (dead.failure.type, dead.failure.message) == ("shop.PaymentError", "the card was declined")
     assert [failed.attempt for failed in dead.failures] == [1, 2]
-    assert dead.died_at == dead.failures[-1].at
+    assert dead.failed_at == dead.failures[-1].at
     assert dead.created_at is not None
     assert abs(dead.created_at - sent.created_at) < timedelta(seconds=2)
 
@@ -114,8 +114,8 @@ async def test_a_message_that_the_broker_dead_lettered_has_the_brokers_reason(
     assert (dead.message_id, dead.exchange, dead.routing_key, dead.body) == ("9", EXCHANGE, "order.placed", b"late")
     assert (dead.cause, dead.by_broker, dead.failure.type) == ("expired", True, "Expired")
     assert [failed.failure for failed in dead.failures] == [dead.failure]
-    assert dead.died_at is not None
-    assert abs(dead.died_at - datetime.now(UTC)) < timedelta(seconds=30)
+    assert dead.failed_at is not None
+    assert abs(dead.failed_at - datetime.now(UTC)) < timedelta(seconds=30)
     assert dead.properties["headers"]["x-death"][0]["queue"] == "mail"
 
 
@@ -189,7 +189,7 @@ async def test_headers_keep_their_types_next_to_their_json_values(broker: Rabbit
         "/sum": "decimal",
         "/deep~1er/list/1": "timestamp",
     }
-    assert (dead.cause, dead.by_broker, dead.died_at, dead.failures) == ("unknown", True, None, [])
+    assert (dead.cause, dead.by_broker, dead.failed_at, dead.failures) == ("unknown", True, None, [])
 
 
 async def test_invalid_properties_are_decoded_as_far_as_possible(

@@ -35,18 +35,18 @@ async def test_a_worker_that_may_not_publish_dead_letters_keeps_messages_reports
         await broker_admin.permit("demoted", write="^$")
         broker._pipeline.close()  # the broker remembers for a minute what a channel was allowed to do
         await broker_admin.publish("", "mail", b"declined")
-        await eventually(lambda: _told(caplog))
+        await eventually(lambda: _logged(caplog))
         await broker_admin.publish("", "mail", b"paid")
         await eventually(lambda: calls[b"paid"])
     finally:
         worker.stop()
         await asyncio.wait_for(running, 60)
-    assert len(_told(caplog)) == 1
+    assert len(_logged(caplog)) == 1
     assert calls == {b"declined": 1, b"paid": 1}
     await eventually(lambda: _waiting(broker_admin))
 
 
-def _told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def _logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [text for text in caplog.messages if "the message is kept" in text]
 
 

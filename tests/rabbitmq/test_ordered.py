@@ -63,8 +63,8 @@ async def test_a_queue_without_a_single_active_consumer_is_used_with_advice(
 async def test_messages_in_flight_of_a_disconnected_worker_come_to_the_next_one_in_order(
     make_broker: MakeBroker, broker: RabbitBroker, broker_url: str, proxied: Callable[[str], Proxy]
 ) -> None:
-    road = proxied(broker_url)
-    dying = make_broker(road.url)
+    proxy = proxied(broker_url)
+    dying = make_broker(proxy.url)
     async with consuming(dying, ordered=True, prefetch_count=100) as first, consuming(broker, ordered=True) as second:
         await send_all(broker)
         in_hand = await several(first, 100)
@@ -73,8 +73,8 @@ async def test_messages_in_flight_of_a_disconnected_worker_come_to_the_next_one_
             await in_hand[number].settle(DONE)
             await in_hand[number].source.flush()
         await second.nothing_more(1)
-        road.refuse()
-        road.cut()
+        proxy.refuse()
+        proxy.cut()
         rest = [body for body in BODIES if int(body) not in done]
         for expected in rest:
             delivery = await second.next()
@@ -88,7 +88,7 @@ async def test_a_stopping_worker_finishes_running_handlers_before_the_next_one_s
     """Messages that it gives back, in any order, are redelivered in the order of sending."""
     other = make_broker(broker_url)
     async with consuming(other, ordered=True) as second:
-        # Whoever came first is active.
+        # The first consumer is active.
         async with consuming(broker, ordered=True, prefetch_count=100) as first:
             await first.nothing_more(0)
         await send_all(broker)

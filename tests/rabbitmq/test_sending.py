@@ -147,10 +147,10 @@ async def test_a_full_queue_refuses_and_others_do_not(broker: RabbitBroker, brok
 async def test_messages_with_the_same_id_are_not_confused(broker: RabbitBroker, broker_admin: RabbitAdmin, mail: str) -> None:
     batch = [
         message("order.placed", b"1", id="same"),
-        message("nobody.cares", b"2", id="same"),
+        message("unbound.key", b"2", id="same"),
         message("order.placed", b"3", id="same"),
         message("order.placed", b"4", id="", tracking_ids=()),
-        message("nobody.cares", b"5", id="", tracking_ids=()),
+        message("unbound.key", b"5", id="", tracking_ids=()),
     ]
     assert list(await send(broker, *batch)) == [CONFIRMED, UNROUTABLE, CONFIRMED, CONFIRMED, UNROUTABLE]
     assert await _bodies(broker_admin, mail) == {b"1", b"3", b"4"}
@@ -170,7 +170,7 @@ async def test_large_bodies_and_many_messages_arrive_complete(
 
 async def test_concurrent_batches_do_not_mix(broker: RabbitBroker, mail: str) -> None:
     async def lane(routable: bool) -> None:
-        keys = ["order.placed" if routable else "nobody.cares"] * 40
+        keys = ["order.placed" if routable else "unbound.key"] * 40
         for _ in range(5):
             results = await send(broker, *(message(key) for key in keys))
             assert list(results) == [CONFIRMED if routable else UNROUTABLE] * 40
@@ -239,7 +239,7 @@ async def test_late_confirms_are_not_taken_for_those_of_the_next_batch(
     results = await send(through, message(), message(), message(), timeout=timedelta(seconds=0.5))
     assert all(isinstance(result, NotSent) for result in results)
     proxy.resume()
-    assert list(await send(through, message("nobody.cares"), message(), message("nobody.cares"))) == [
+    assert list(await send(through, message("unbound.key"), message(), message("unbound.key"))) == [
         UNROUTABLE,
         CONFIRMED,
         UNROUTABLE,
@@ -259,7 +259,7 @@ async def test_a_cancelled_send_does_not_affect_the_next(
     with pytest.raises(asyncio.CancelledError):
         await sending
     proxy.resume()
-    assert list(await send(through, message("nobody.cares"), message())) == [UNROUTABLE, CONFIRMED]
+    assert list(await send(through, message("unbound.key"), message())) == [UNROUTABLE, CONFIRMED]
 
 
 async def test_a_connection_lost_during_a_batch_is_reopened_and_the_rest_is_sent(

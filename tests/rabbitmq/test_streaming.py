@@ -85,7 +85,7 @@ async def test_deliveries_are_intercepted_and_other_frames_are_passed_on(chunk: 
     others = [
         marshal(Heartbeat(), 0),
         marshal(Basic.CancelOk("ctag"), 1),
-        *_delivery(2, b"for somebody else"),
+        *_delivery(2, b"for another consumer"),
         marshal(Basic.Cancel("ctag"), 1),
     ]
     frames = [others[0], *_delivery(1, b"one"), *others[1:3], *_delivery(1), *others[3:], *_delivery(1, b"tw", b"o")]

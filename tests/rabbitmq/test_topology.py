@@ -53,7 +53,7 @@ async def test_a_consumer_declares_its_queue_its_delays_and_its_dead_letters(
             "shop.delay_1500ms": "fanout",
         }
         queues = await broker_admin.queues()
-        # From 4.0 on a queue has a limit unless it is told to have none.
+        # From 4.0 on a queue has a limit unless it is configured to have none.
         unlimited = {"x-delivery-limit": -1} if await broker_admin.version() >= (4, 0) else {}
         assert {name: _arguments(queue) for name, queue in queues.items()} == {
             "mail": {"x-dead-letter-exchange": "shop.dlx", "x-dead-letter-routing-key": "mail", **SAFE, **unlimited},
@@ -174,7 +174,7 @@ async def test_a_restricted_user_works_when_everything_is_provisioned(
         assert not delivery.blamed
         await delivery.settle(Dead(Cause.EXHAUSTED, FAILURE))
         assert await restricted.count_dead_letters("mail") == 1
-        assert list(await send(restricted, message("nobody.cares"))) == [UNROUTABLE]
+        assert list(await send(restricted, message("unbound.key"))) == [UNROUTABLE]
         await deliver(restricted, message(target_queue="mail", body=b"straight"))
         assert (await inbox.next()).message.body == b"straight"
     assert recorder.events == []
@@ -644,7 +644,7 @@ async def test_a_relay_declares_again_what_is_deleted_while_it_runs(
         await broker_admin.delete_exchange(exchange)
 
     async def sent() -> bool:
-        return list(await send(relay, message("nobody.cares"), message(target_queue="mail"))) == [UNROUTABLE, CONFIRMED]
+        return list(await send(relay, message("unbound.key"), message(target_queue="mail"))) == [UNROUTABLE, CONFIRMED]
 
     await eventually(sent)
     await eventually(lambda: _is(broker_admin.depth("mail"), 2))

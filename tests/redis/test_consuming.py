@@ -379,7 +379,7 @@ async def test_an_ordered_reader_takes_what_it_knows_nothing_of_before_what_foll
     add(redis, "order.placed", b"1", b"2")
     async with RedisSource(redis.url).read(subscription(ordered=True)) as reader:
         assert bodies(await fetched(reader, 1)) == [b"1"]
-        # As if the answer to a read that was given up had been lost after the reader looked for it.
+        # As if the answer to an abandoned read had been lost after the reader looked for it.
         redis.client.xreadgroup("mail", reader._name, {"order.placed": ">"})
         add(redis, "order.placed", b"3")
         assert bodies(await fetched(reader, 1)) == [b"2"]

@@ -205,7 +205,7 @@ def _rewrites(redis: Redis) -> bool:
     return bool(state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"])
 
 
-async def test_what_was_confirmed_survives_the_death_of_the_server(redis: Redis, transport: RedisTransport) -> None:
+async def test_what_was_confirmed_survives_a_kill_of_the_server(redis: Redis, transport: RedisTransport) -> None:
     redis.create_stream("order.placed")
     confirmed: list[bytes] = []
 
@@ -250,7 +250,7 @@ async def test_an_answer_that_comes_too_late_belongs_to_no_other_message(redis: 
     assert isinstance(late, NotSent)
     assert "confirmed nothing more within" in late.failure.message
     redis.thaw()
-    assert await sent(transport, message("nobody.reads"), message("order.placed", b"2")) == [UNROUTABLE, CONFIRMED]
+    assert await sent(transport, message("unbound.key"), message("order.placed", b"2")) == [UNROUTABLE, CONFIRMED]
 
 
 async def test_what_a_frozen_server_had_received_does_not_arrive_after_later_messages(
@@ -342,7 +342,7 @@ async def test_a_message_is_confirmed_once_enough_replicas_have_it(redis: Redis,
     transport = RedisTransport(f"{redis.url}?wait=1")
     await eventually(lambda: redis.client.info("replication")["connected_slaves"] == 1)
     await transport.open()
-    assert await sent(transport, message("order.placed", b"1"), message("nobody.reads")) == [CONFIRMED, UNROUTABLE]
+    assert await sent(transport, message("order.placed", b"1"), message("unbound.key")) == [CONFIRMED, UNROUTABLE]
     assert bodies(replica, "order.placed") == [b"1"]
     replica.freeze()
     results = await sent(transport, message("order.placed", b"2"), timeout=SHORT)

@@ -1,4 +1,4 @@
-"""A relay at work on a real database, with a transport that answers as the test tells it."""
+"""A relay at work on a real database, with a transport that answers as the test configures it."""
 
 import asyncio
 import random

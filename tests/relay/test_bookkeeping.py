@@ -179,7 +179,7 @@ async def a_message_that_is_released_when_the_one_before_it_is_settled(stage: St
     return work()
 
 
-async def a_message_that_is_found_to_wait_for_nobody(stage: Stage) -> Awaitable[Any]:
+async def a_message_whose_key_has_no_earlier_message(stage: Stage) -> Awaitable[Any]:
     await stage.rows(f"'second', '', 'k', 'd', {BLOCKED}")
     return stage.store().repair_lanes()
 
@@ -206,7 +206,7 @@ async def a_message_that_an_operator_releases(stage: Stage) -> Awaitable[Any]:
         a_timer_that_others_are_marked_as_waiting_for,
         a_message_that_is_marked_as_waiting,
         a_message_that_is_released_when_the_one_before_it_is_settled,
-        a_message_that_is_found_to_wait_for_nobody,
+        a_message_whose_key_has_no_earlier_message,
         a_held_message_that_is_released,
         a_held_message_that_becomes_the_probe,
         a_message_that_an_operator_releases,

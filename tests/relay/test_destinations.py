@@ -160,7 +160,7 @@ async def test_a_valid_record_is_extended_without_the_lock(own: RelayDestination
 
 
 @pytest.mark.parametrize("left", ["19 seconds", "4 seconds", "-1 second"])
-async def test_a_record_is_never_extended_beside_a_relay_that_sends_elsewhere(
+async def test_a_record_is_never_extended_while_a_relay_sends_elsewhere(
     left: str, own: RelayDestination, connection: asyncpg.Connection
 ) -> None:
     await connection.execute("update outbox_relay set held_until = clock_timestamp() + $1::text::interval", left)

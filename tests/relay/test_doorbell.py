@@ -212,7 +212,7 @@ async def test_idle_sleepers_cost_less_than_a_transaction_a_second_each_and_wait
 
 
 async def settled(connection: asyncpg.Connection) -> None:
-    """Returns when the server has counted no more than a few transactions for a second, which idle sessions tell late."""
+    """Returns when the server has counted no more than a few transactions for a second, which idle sessions report late."""
 
     async def quiet() -> bool:
         before = await transactions(connection)

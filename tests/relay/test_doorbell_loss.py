@@ -1,4 +1,4 @@
-"""A sleeper that falls asleep while its connection is being given up is not hurt by that."""
+"""A sleeper that falls asleep while its connection is being closed is not affected."""
 
 import asyncio
 from typing import Any
@@ -24,7 +24,7 @@ class Answering:
         return "SELECT 0"
 
 
-async def test_an_answer_that_comes_when_the_connection_is_given_up_lets_nobody_watch() -> None:
+async def test_an_answer_during_the_close_of_the_connection_starts_no_watcher() -> None:
     connection: Any = Answering()
     lost = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:

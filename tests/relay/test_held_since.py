@@ -1,4 +1,4 @@
-"""A held row tells since when it is unroutable: since the first time, until it is not held any more."""
+"""A held row shows since when it is unroutable: since the first time, until it is no longer held."""
 
 from datetime import datetime, timedelta
 
@@ -41,12 +41,12 @@ async def test_the_time_is_that_of_the_first_refusal_however_often_the_probe_fai
     assert all(time is not None and before <= time <= after for time in first)
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["alone", "with a history"])
+@pytest.mark.parametrize("has_history", [False, True], ids=["alone", "with a history"])
 async def test_a_message_that_was_sent_and_is_kept_is_not_held_any_more(
-    url: str, connection: asyncpg.Connection, told: bool
+    url: str, connection: asyncpg.Connection, has_history: bool
 ) -> None:
     transport = ScriptedTransport(lambda message: UNROUTABLE)
-    facts = await facts_on(connection) if told else None
+    facts = await facts_on(connection) if has_history else None
     async with relaying(url, transport, keep_sent=True, facts=facts):
         await connection.execute("insert into outbox_table (routing_key, body) select 'k', '' from generate_series(1, 5)")
         await eventually(lambda: rows_are(connection, 5, HELD))

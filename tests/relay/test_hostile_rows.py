@@ -44,9 +44,9 @@ async def test_absurd_values_are_sent_like_any_other(url: str, connection: async
     async with relaying(url, transport) as relay:
         await eventually(lambda: rows_are(connection, 0))
         await relay.stopped()
-    told = [message for event in relay.recorder.of(BatchSent) for message in event.messages]
-    assert len(told) == 2
-    assert all(message.age >= timedelta(0) for message in told)
+    sent_messages = [message for event in relay.recorder.of(BatchSent) for message in event.messages]
+    assert len(sent_messages) == 2
+    assert all(message.age >= timedelta(0) for message in sent_messages)
     assert sorted(transport.routing_keys) == ["absurd", "good"]
     assert all(message.created_at.tzinfo is not None for message in transport.sent)
     assert {message.expires_at for message in transport.sent} == {None}

@@ -16,7 +16,7 @@ from tests.relay.support import INSERT, ScriptedTransport, rows_are, running
 from tests.servers.postgres import OwnPostgres
 from tests.support.eventually import eventually
 
-NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+NOWHERE = "postgresql://user@127.0.0.1:1/nothing"
 
 
 @pytest.mark.parametrize(

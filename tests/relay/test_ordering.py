@@ -164,16 +164,16 @@ async def test_block_a_message_that_is_due_later_holds_back_its_key_until_it_is_
 async def test_block_an_unroutable_message_holds_back_its_key_until_its_queue_appears(
     url: str, connection: asyncpg.Connection
 ) -> None:
-    await publish(connection, "a", "nobody", "a2")
-    await publish(connection, "b", "nobody", "b2")
-    transport = ScriptedTransport(lambda message: UNROUTABLE if message.routing_key == "nobody" else CONFIRMED)
+    await publish(connection, "a", "unbound", "a2")
+    await publish(connection, "b", "unbound", "b2")
+    transport = ScriptedTransport(lambda message: UNROUTABLE if message.routing_key == "unbound" else CONFIRMED)
     async with relaying(url, transport):
         await eventually(lambda: rows_are(connection, 2, "last_error = 'unroutable'"))
         await eventually(lambda: rows_are(connection, 2, BLOCKED))
         transport.answer = lambda message: CONFIRMED
         await eventually(lambda: rows_are(connection, 0))
-    assert sorted(transport.routing_keys[-4:]) == ["a2", "b2", "nobody", "nobody"]
-    assert transport.routing_keys.index("a2") > transport.routing_keys.index("nobody")
+    assert sorted(transport.routing_keys[-4:]) == ["a2", "b2", "unbound", "unbound"]
+    assert transport.routing_keys.index("a2") > transport.routing_keys.index("unbound")
 
 
 async def test_what_comes_after_a_message_that_may_have_arrived_waits_for_its_second_sending(

@@ -144,7 +144,7 @@ class Relays(RuleBasedStateMachine):
             assert rows == sorted(rows)
             if self.policy != "skip":
                 assert rows == lane.rows[: len(rows)], "the first rows of the key, and none but those that follow each other"
-                assert not [other for other in self.claims.values() if key in self.by_key(other)], "nobody else has the key"
+                assert not [other for other in self.claims.values() if key in self.by_key(other)], "no other claim has the key"
             assert not lane.parked & set(rows)
         self.claims[relay] = claim
 
@@ -220,7 +220,7 @@ class Relays(RuleBasedStateMachine):
             if row["id"] not in lane.parked:
                 assert self.policy == "park"
                 assert row["last_error"].startswith("parked: behind outbox-")
-                assert min(lane.parked) < row["id"], "behind one that was given up"
+                assert min(lane.parked) < row["id"], "behind a parked one"
                 lane.parked.add(row["id"])
 
     def by_key(self, claim: PostgresClaim) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""A database that answers, and refuses: said once for each reason, tried again at ease, and mended without anyone's help."""
+"""A database that answers, and refuses: reported once for each reason, tried again with pauses, and recovered without help."""
 
 import asyncio
 import time

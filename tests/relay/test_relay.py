@@ -172,7 +172,7 @@ async def test_a_key_whose_probe_was_deleted_gets_another(url: str, connection: 
 
 async def test_unroutable_messages_are_forgotten_if_asked(url: str, connection: asyncpg.Connection) -> None:
     transport = ScriptedTransport(lambda message: UNROUTABLE)
-    await connection.execute(INSERT, "nobody")
+    await connection.execute(INSERT, "unbound")
     async with relaying(url, transport, sending=policy(drop_unroutable=True)):
         await eventually(lambda: rows_are(connection, 0))
 

@@ -33,7 +33,7 @@ Take = Callable[[], Awaitable[list[str]]]
 
 @pytest.fixture
 async def pool(database_url: str) -> AsyncIterator[Pool]:
-    """With one connection, so that it tells what it has read before it is asked how much that was."""
+    """With one connection, so that its statistics are complete before they are read."""
     await ensure_outbox_schema_async(database_url)
     pool = await open_pool(database_url, size=1, application_name="tests")
     await pool.execute("alter table outbox_table set (autovacuum_enabled = off)")
@@ -74,16 +74,16 @@ async def test_only_fair_claims_read_past_what_is_gone(sending: Callable[[Pool],
     """While a transaction elsewhere keeps the dead rows in the index."""
     await fill(pool, ROUNDS * BATCH)
     take, reads = sending(pool), []
-    beside = await asyncpg.connect(database_url)
+    old_snapshot = await asyncpg.connect(database_url)
     try:
-        async with beside.transaction(isolation="repeatable_read"):
-            await beside.execute("select from outbox_table limit 1")
+        async with old_snapshot.transaction(isolation="repeatable_read"):
+            await old_snapshot.execute("select from outbox_table limit 1")
             for _ in range(ROUNDS):
                 before = await entries_read(pool, "outbox_table_due_idx")
                 assert len(await take()) == BATCH
                 reads.append(await entries_read(pool, "outbox_table_due_idx") - before)
     finally:
-        await beside.close()
+        await old_snapshot.close()
     lean = [read for number, read in enumerate(reads[1:], 2) if number % FAIR_EVERY]
     assert max(lean) <= 2 * BATCH
     assert reads[-1] >= (ROUNDS - 1) * BATCH

@@ -41,10 +41,10 @@ async def test_claims_step_over_dead_rows_that_a_transaction_retains(
         DEAD,
     )
     pool = await open_pool(database_url, size=1, application_name="tests")
-    beside = await asyncpg.connect(database_url)
+    old_snapshot = await asyncpg.connect(database_url)
     try:
-        async with beside.transaction(isolation="repeatable_read"):
-            await beside.execute("select from outbox_table limit 1")
+        async with old_snapshot.transaction(isolation="repeatable_read"):
+            await old_snapshot.execute("select from outbox_table limit 1")
             await connection.execute("delete from outbox_table")
             await connection.execute(
                 "insert into outbox_table (routing_key, body) select 'live', '' from generate_series(1, 20)"
@@ -52,7 +52,7 @@ async def test_claims_step_over_dead_rows_that_a_transaction_retains(
             store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=10))
             reads = [await _reads_of_a_claim(store, pool, "outbox_table_due_idx") for _ in range(2)]
     finally:
-        await beside.close()
+        await old_snapshot.close()
         await pool.close()
     assert reads[0] >= DEAD
     assert reads[1] <= 100
@@ -65,7 +65,7 @@ async def test_claims_of_rows_without_keys_step_over_dead_ones_with_keys(
     await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")
     await connection.execute("insert into outbox_table (routing_key, body, ordering_key) values ('last', '', 'k')")
     pool = await open_pool(database_url, size=1, application_name="tests")
-    beside = await asyncpg.connect(database_url)
+    old_snapshot = await asyncpg.connect(database_url)
     store = PostgresStore(pool, TableName("outbox_table"), keep_sent=False, longest_send=timedelta(seconds=10))
     try:
         claim = await store.claim(1)
@@ -77,15 +77,15 @@ async def test_claims_of_rows_without_keys_step_over_dead_ones_with_keys(
             "select 'dead', '', 'k' || i, now() - interval '1 hour' from generate_series(1, $1) as i",
             DEAD,
         )
-        async with beside.transaction(isolation="repeatable_read"):
-            await beside.execute("select from outbox_table limit 1")
+        async with old_snapshot.transaction(isolation="repeatable_read"):
+            await old_snapshot.execute("select from outbox_table limit 1")
             await connection.execute("delete from outbox_table")
             await connection.execute(
                 "insert into outbox_table (routing_key, body) select 'live', '' from generate_series(1, 15)"
             )
             reads = [await _reads_of_a_claim(store, pool, "outbox_table_ordered_due_idx", 5) for _ in range(3)]
     finally:
-        await beside.close()
+        await old_snapshot.close()
         await pool.close()
     assert max(reads) <= 100
 

@@ -38,12 +38,12 @@ async def test_each_sent_message_is_a_fact(url: str, connection: asyncpg.Connect
 
 
 async def test_a_dropped_message_is_not_recorded_as_sent(url: str, connection: asyncpg.Connection) -> None:
-    await connection.execute(INSERT, "nobody")
-    await connection.execute(INSERT, "somebody")
-    transport = ScriptedTransport(lambda message: UNROUTABLE if message.routing_key == "nobody" else CONFIRMED)
+    await connection.execute(INSERT, "unbound")
+    await connection.execute(INSERT, "bound")
+    transport = ScriptedTransport(lambda message: UNROUTABLE if message.routing_key == "unbound" else CONFIRMED)
     async with relaying(url, transport, facts=await facts_on(connection), sending=policy(drop_unroutable=True)):
         await eventually(lambda: rows_are(connection, 0))
-    assert [row[4] for row in await history(connection)] == ["somebody"]
+    assert [row[4] for row in await history(connection)] == ["bound"]
 
 
 async def test_a_creation_time_that_has_no_age_is_no_obstacle(url: str, connection: asyncpg.Connection) -> None:

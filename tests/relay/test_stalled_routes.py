@@ -199,7 +199,7 @@ async def test_a_queue_with_little_room_gives_its_neighbours_few_copies_of_each_
     await connection.execute(SEVERAL, "full", 300)
     async with relaying(url, transport, lanes=1, batch_size=50, sending=policy(backoff=timedelta(milliseconds=50))):
         await eventually(lambda: rows_are(connection, 0, "failed_at is null"), timeout=90)
-    assert await connection.fetchval("select count(*) from outbox_table") == 0, "nothing was given up"
+    assert await connection.fetchval("select count(*) from outbox_table") == 0, "nothing was parked"
     assert len(transport.sent) < 3 * 300
 
 

@@ -135,7 +135,7 @@ async def test_messages_on_their_way_show_where_they_wait(connection: asyncpg.Co
 
 
 async def test_an_unknown_id_has_no_chain(connection: asyncpg.Connection) -> None:
-    found = await chain(connection, "nobody")
+    found = await chain(connection, "unknown")
     assert not found.found
     assert found.nodes == ()
     with pytest.raises(ConfigurationError):
@@ -173,8 +173,8 @@ async def test_ids_of_any_length_have_chains(connection: asyncpg.Connection) -> 
 async def test_the_most_recent_chains_are_listed(orders: str, connection: asyncpg.Connection) -> None:
     await _fact(connection, -1, "sent", "later", "later", None)
     first, second = await recent(connection, 5)
-    assert (first.root_id, first.deaths) == ("later", 0)
-    assert (second.root_id, second.routing_key, second.deaths) == (orders, "order.placed", 1)
+    assert (first.root_id, first.dead_letter_count) == ("later", 0)
+    assert (second.root_id, second.routing_key, second.dead_letter_count) == (orders, "order.placed", 1)
 
 
 async def test_the_command_prints_the_tree(orders: str, database_url: str) -> None:
@@ -189,13 +189,13 @@ async def test_the_command_prints_the_tree(orders: str, database_url: str) -> No
     assert any(line.startswith("├─ payment.taken") for line in lines)
     assert any(line.startswith("└─ stock.reserved") for line in lines)
     assert "outbox.errors.Reject: no such address" in shown.output
-    told = json.loads((await asyncio.to_thread(run, orders, "--json")).output)
-    assert told["root_id"] == orders
-    assert told["duration_seconds"] > 0
-    assert [node["depth"] for node in told["nodes"]] == [0, 1, 1]
-    assert told["nodes"][1]["deliveries"][0]["attempts"][0]["error"]["message"] == "no such address"
-    nobody = await asyncio.to_thread(run, "nobody")
-    assert nobody.exit_code == 1
+    printed = json.loads((await asyncio.to_thread(run, orders, "--json")).output)
+    assert printed["root_id"] == orders
+    assert printed["duration_seconds"] > 0
+    assert [node["depth"] for node in printed["nodes"]] == [0, 1, 1]
+    assert printed["nodes"][1]["deliveries"][0]["attempts"][0]["error"]["message"] == "no such address"
+    unknown = await asyncio.to_thread(run, "unknown")
+    assert unknown.exit_code == 1
 
 
 async def test_the_command_masks_error_texts(connection: asyncpg.Connection, database_url: str) -> None:

@@ -79,7 +79,7 @@ async def test_a_pause_and_its_end_are_notified_and_acknowledged_without_any_pol
         await resume(connection, PauseScope.RELAY)
         async with asyncio.timeout(30):
             await gate.wait_until_open()
-        # Also what nobody asked for by way of the library.
+        # Also what was not requested through the library.
         await connection.execute("insert into outbox_control (scope) values ('relay')")
         async with asyncio.timeout(30):
             await gate.wait_until_closed()

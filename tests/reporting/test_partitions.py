@@ -231,14 +231,14 @@ async def test_publishing_relaying_and_reading_continue_while_partitions_change_
             reading = reader.transaction()
             await reading.start()
             await reader.fetchval("select count(*) from outbox_history")
-            put_off = await _beside(ensure_partitions(connection, days_ahead=1), writer, watcher, box)
+            put_off = await _alongside_writes(ensure_partitions(connection, days_ahead=1), writer, watcher, box)
             assert put_off == 0
             await reading.rollback()
             made = dropped = 0
             while made < 3:  # a vacuum of the large partition puts it off, too
-                made += await _beside(ensure_partitions(connection, days_ahead=1), writer, watcher, box)
+                made += await _alongside_writes(ensure_partitions(connection, days_ahead=1), writer, watcher, box)
             while not dropped:
-                dropped += await _beside(drop_partitions(connection, timedelta(0)), writer, watcher, box)
+                dropped += await _alongside_writes(drop_partitions(connection, timedelta(0)), writer, watcher, box)
             assert made == 3
             assert not [name for name in await _where(connection) if "before" in name]
     finally:
@@ -246,7 +246,9 @@ async def test_publishing_relaying_and_reading_continue_while_partitions_change_
             await each.close()
 
 
-async def _beside(change: Coroutine[Any, Any, int], writer: asyncpg.Connection, watcher: asyncpg.Connection, box: Box) -> int:
+async def _alongside_writes(
+    change: Coroutine[Any, Any, int], writer: asyncpg.Connection, watcher: asyncpg.Connection, box: Box
+) -> int:
     """Returns the result of `change`. Meanwhile messages are published and handled, and no session waits long for a lock."""
     changing = asyncio.create_task(change)
     while True:

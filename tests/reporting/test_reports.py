@@ -37,8 +37,8 @@ async def test_a_worker_writes_the_outcome_of_each_message(connection: asyncpg.C
         bad = await published(connection, body={"sku": "bad"})
         await eventually(lambda: connection.fetchval("select count(*) = 3 from outbox_history where fact <> 'sent'"))
     rows = await connection.fetch("select * from outbox_history where queue is not null order by at")
-    told = [(row["message_id"], row["fact"], row["attempt"], row["queue"], row["component"]) for row in rows]
-    assert sorted(told) == sorted(
+    facts = [(row["message_id"], row["fact"], row["attempt"], row["queue"], row["component"]) for row in rows]
+    assert sorted(facts) == sorted(
         [
             (good, "processed", 1, "stock", "stock-1"),
             (bad, "retried", 1, "stock", "stock-1"),
@@ -58,9 +58,12 @@ async def test_a_worker_on_rabbitmq_reports_to_the_database_that_it_was_given(
     worker = Worker(broker=broker_url, db_engine_url=database_url, consumers=[box.consumer], name="worker-1")
     async with at_work(relay, worker):
         id_ = await published(connection, body=1)
-        told = "select fact, component from outbox_history where message_id = $1 order by fact desc"
+        statement = "select fact, component from outbox_history where message_id = $1 order by fact desc"
         await eventually(lambda: connection.fetchval("select count(*) = 2 from outbox_history"))
-        assert [tuple(row) for row in await connection.fetch(told, id_)] == [("sent", "relay-1"), ("processed", "worker-1")]
+        assert [tuple(row) for row in await connection.fetch(statement, id_)] == [
+            ("sent", "relay-1"),
+            ("processed", "worker-1"),
+        ]
         [node] = (await chain(connection, id_)).nodes
     [delivery] = node.deliveries
     assert (node.state, delivery.queue, delivery.state) == (ChainState.PROCESSED, "mail", ChainState.PROCESSED)
@@ -94,11 +97,11 @@ async def test_a_worker_reports_its_consumers_with_the_schemas_of_their_bodies(
     consumer = Consumer("order.*", take, queue="orders", retry_delays=("1s", "1m"), timeout="30s", ordered=True)
     async with at_work(Worker(broker=database_url, consumers=[consumer], name="worker-1", prefetch_count=7)):
         [component] = await eventually(lambda: components(connection))
-    told = dict(component.consumers[0])
+    reported = dict(component.consumers[0])
     assert len(component.consumers) == 1
-    assert told["body"]["properties"].keys() == {"sku", "quantity"}
-    del told["body"]
-    assert told == {
+    assert reported["body"]["properties"].keys() == {"sku", "quantity"}
+    del reported["body"]
+    assert reported == {
         "queue": "orders",
         "handler": f"{__name__}.test_a_worker_reports_its_consumers_with_the_schemas_of_their_bodies.locals.take",
         "binding_key": "order.*",

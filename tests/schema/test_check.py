@@ -42,7 +42,7 @@ async def test_a_missing_table_is_named_with_the_command_that_creates_it(
 
 
 @pytest.mark.parametrize("named", [True, False])
-async def test_a_role_that_may_not_use_the_schema_is_told_the_right_that_it_lacks(
+async def test_a_role_that_may_not_use_the_schema_gets_the_name_of_the_missing_right(
     connection: asyncpg.Connection, database_url: str, named: bool
 ) -> None:
     await ensure_outbox_schema_async(database_url)

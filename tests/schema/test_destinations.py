@@ -1,4 +1,4 @@
-"""The tables of destinations: created beside the outbox table, upgraded with it, and part of what operators see."""
+"""The tables of destinations: created next to the outbox table, upgraded with it, and part of what operators see."""
 
 import asyncio
 import re

@@ -376,7 +376,7 @@ async def test_every_refusal_of_the_server_is_one_sentence(
 
 
 async def test_a_server_that_is_stopped_meanwhile_is_not_a_refusal(connection: asyncpg.Connection, database_url: str) -> None:
-    """The driver's own error, so that a program which waits for its database can tell the two apart."""
+    """The driver's own error, so that a program which waits for its database can distinguish the two."""
     victim = await asyncpg.connect(database_url)
     await victim.execute("begin")
     async with connection.transaction():

@@ -167,17 +167,17 @@ async def test_a_table_with_a_name_of_sixty_three_bytes_is_upgraded_in_place(
 )
 async def test_a_hostile_name_is_refused_before_anything_is_opened(name: Any) -> None:
     with pytest.raises(IdentifierError):
-        await ensure_outbox_table_async("postgresql://nobody@127.0.0.1:1/nowhere", name)
+        await ensure_outbox_table_async("postgresql://user@127.0.0.1:1/nowhere", name)
     with pytest.raises(IdentifierError):
-        ensure_outbox_table_sync("postgresql://nobody@127.0.0.1:1/nowhere", name)
+        ensure_outbox_table_sync("postgresql://user@127.0.0.1:1/nowhere", name)
     with pytest.raises(IdentifierError):
-        await ensure_outbox_schema_async("postgresql://nobody@127.0.0.1:1/nowhere", schema=f"{name}.")
+        await ensure_outbox_schema_async("postgresql://user@127.0.0.1:1/nowhere", schema=f"{name}.")
 
 
 @pytest.mark.parametrize("name", ["outbox_delivery", "outbox_schema_version", "app.outbox_dead_letter", "outbox_history"])
 async def test_the_names_of_other_outbox_tables_are_reserved(name: str) -> None:
     with pytest.raises(IdentifierError, match="reserved for another table"):
-        await ensure_outbox_table_async("postgresql://nobody@127.0.0.1:1/nowhere", name)
+        await ensure_outbox_table_async("postgresql://user@127.0.0.1:1/nowhere", name)
 
 
 async def test_an_unqualified_name_means_the_first_schema_of_the_search_path(

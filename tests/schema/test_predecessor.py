@@ -17,30 +17,30 @@ from tests.schema.support import Alembic
 
 ROWS = 7
 
-Road = Callable[[], Awaitable[object]]
+Method = Callable[[], Awaitable[object]]
 
 
 @pytest.fixture(params=["ensure", "migrate", "alembic", "sql"])
-def road(request: pytest.FixtureRequest, connection: asyncpg.Connection, database_url: str, alembic: Alembic) -> Road:
+def method(request: pytest.FixtureRequest, connection: asyncpg.Connection, database_url: str, alembic: Alembic) -> Method:
     """Every way to upgrade."""
-    roads: dict[str, Road] = {
+    methods: dict[str, Method] = {
         "ensure": lambda: ensure_outbox_table_async(database_url),
         "migrate": lambda: migrate(database_url),
         "alembic": alembic.upgrade,
         "sql": lambda: connection.execute(schema_sql()),
     }
-    return roads[request.param]
+    return methods[request.param]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_table_of_the_predecessor_becomes_equal_to_a_new_one(
-    connection: asyncpg.Connection, database_url: str, road: Road, shape: str
+    connection: asyncpg.Connection, database_url: str, method: Method, shape: str
 ) -> None:
-    await road()
+    await method()
     expected = await catalog(connection)
     await clear(connection)
     await make(connection, shape)
-    await road()
+    await method()
     assert await catalog(connection) == expected
 
 

@@ -115,11 +115,11 @@ async def test_a_rollback_notifies_no_sleeper(database_url: str, connect: Connec
 async def test_a_writer_that_saw_no_sleeper_is_visible_until_its_transaction_ends(database_url: str, connect: Connect) -> None:
     await ensure_outbox_table_async(database_url)
     writer, sleeper = await connect(), await connect()
-    nobody_in_flight = f"select pg_try_advisory_xact_lock({BELL.lock_key})"
+    none_in_flight = f"select pg_try_advisory_xact_lock({BELL.lock_key})"
     async with writer.transaction():
         await writer.execute(INSERT)
-        assert not await sleeper.fetchval(nobody_in_flight)
-    assert await sleeper.fetchval(nobody_in_flight)
+        assert not await sleeper.fetchval(none_in_flight)
+    assert await sleeper.fetchval(none_in_flight)
 
 
 async def test_with_several_sleepers_the_last_one_ends_the_notifications(database_url: str, connect: Connect) -> None:

@@ -165,7 +165,7 @@ class MockKafka(Kafka):
         assert _library().rd_kafka_mock_topic_delete(self._cluster, topic.encode()) == 0
 
     def fail_topic(self, topic: str, error: int) -> None:
-        """Answers with an error to whoever asks for the topic; 0 ends it."""
+        """Answers requests for the topic with an error; 0 ends it."""
         _library().rd_kafka_mock_topic_set_error(self._cluster, topic.encode(), error)
 
     def fail_produce(self, *errors: int) -> None:

@@ -319,9 +319,7 @@ def session_rabbitmq(folder: Path) -> PrivateRabbitMQ | NamedRabbitMQ:
         return private_rabbitmq(folder)
     admin_url = os.environ.get("OUTBOX_TEST_BROKER_ADMIN_URL")
     if not admin_url:
-        pytest.fail(
-            "OUTBOX_TEST_BROKER_URL needs OUTBOX_TEST_BROKER_ADMIN_URL beside it, e.g. http://guest:guest@localhost:15672"
-        )
+        pytest.fail("OUTBOX_TEST_BROKER_URL needs OUTBOX_TEST_BROKER_ADMIN_URL, too, e.g. http://guest:guest@localhost:15672")
     return NamedRabbitMQ(named, admin_url)
 
 
@@ -357,4 +355,4 @@ def with_vhost(url: str, vhost: str) -> str:
 def _account() -> Account:
     if os.geteuid() != 0 or is_of_another_release():
         return Account(os.geteuid(), os.getegid(), switched=False)
-    return account_named("rabbitmq", "nobody")
+    return account_named("rabbitmq", "unbound")

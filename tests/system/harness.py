@@ -81,7 +81,7 @@ class Process:
         return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
     async def ended(self, timeout: float = _END_SECONDS) -> int:
-        """Waits for its end, and tells its exit code."""
+        """Waits for its end, and returns its exit code."""
         await eventually(lambda: not self.alive, timeout=timeout, message=f"{self.name} has ended\n{self.log[-3000:]}")
         assert self.exit_code is not None
         return self.exit_code

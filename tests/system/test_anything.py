@@ -12,7 +12,7 @@ from tests.system.harness import MakeSystem, Process, System
 from tests.system.support import TERMINATE, all_is_well, progress, some_time
 
 
-class Fate:
+class Chaos:
     """Two relays, two workers, two publishers, and what befalls them."""
 
     def __init__(self, system: System, broker: Proxy, database: Proxy, seed: int) -> None:
@@ -80,17 +80,17 @@ async def survive(
         broker = proxied(request.getfixturevalue("broker_url"))
         system = await make_system(database_url, f"{broker.url}?heartbeat=2")
     seed = random.randrange(1_000_000)
-    fate = Fate(system, broker, database, seed)
+    chaos = Chaos(system, broker, database, seed)
     await system.queue_is_consumed("mail")
     past = []
     for _ in range(blows):
-        past.append(await fate.strike())
+        past.append(await chaos.strike())
         await some_time(0.2)
         try:
             await progress(system)
         except AssertionError as error:
             raise AssertionError(f"seed {seed}, after {past[-5:]}: {error}") from None
-    await all_is_well(system, fate.publishers)
+    await all_is_well(system, chaos.publishers)
     await system.stop()  # while its broker is there, which this test asked for later than for the system
 
 

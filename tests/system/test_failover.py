@@ -105,7 +105,7 @@ async def a_failover_loses_nothing(
     await writing
     assert writer.confirmed <= await system.orders()
     await system.everything_is_handled("ledger", timeout=90)
-    assert all(process.alive for process in processes), "nobody was started again"
+    assert all(process.alive for process in processes), "no process was started again"
     assert inversions(_numbered_again(system.journal.entries, await system.orders())) == []
 
 

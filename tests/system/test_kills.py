@@ -90,13 +90,13 @@ async def test_a_message_that_crashes_its_worker_becomes_a_dead_letter_alone(sys
     worker = system.worker(handler)
     await system.queue_is_consumed("mail")
     await system.publish(range(40))
-    deaths = 0
+    kills = 0
     while not await system.dead_letters("mail"):
         with suppress(AssertionError):
             await worker.ended(timeout=0.5)  # looking at a process costs nothing, and counting dead letters a connection
         if not worker.alive:
-            deaths += 1
-            assert deaths <= max_deliveries + 3, system.tails()
+            kills += 1
+            assert kills <= max_deliveries + 3, system.tails()
             worker = system.worker(handler)
     try:
         await eventually(lambda: system.journal.numbers("mail") == set(range(40)) - {13}, timeout=40)
@@ -104,4 +104,4 @@ async def test_a_message_that_crashes_its_worker_becomes_a_dead_letter_alone(sys
         raise AssertionError(f"only {sorted(system.journal.numbers('mail'))} were handled\n{system.tails()}") from None
     assert await system.dead_letters("mail") == 1, system.tails()
     assert await is_empty(system)
-    assert deaths == max_deliveries + 2
+    assert kills == max_deliveries + 2

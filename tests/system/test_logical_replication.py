@@ -118,10 +118,10 @@ async def test_a_copy_has_every_row_wakes_no_sleeper_and_can_take_over_once_its_
     async with connected(copy) as sleeper:
         for bell in bells:
             await sleeper.execute("select pg_advisory_lock($1)", bell.lock_key)
-            await sleeper.add_listener(bell.channel, lambda *told: rung.append(told))
+            await sleeper.add_listener(bell.channel, lambda *notice: rung.append(notice))
         await work(publisher, 30)
         async with connected(publisher) as connection:
-            assert await ensure_partitions(connection) > 0, "facts move from the default partition, and are told once"
+            assert await ensure_partitions(connection) > 0, "facts move from the default partition, and are counted once"
         original = await rows_of(publisher)
         assert len(original["outbox_dead_letter"]) == 1
         assert len(original["outbox_inbox"]) == 29

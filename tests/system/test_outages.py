@@ -104,7 +104,7 @@ async def test_a_confirm_that_never_comes_ends_in_the_timeout_with_no_transactio
     await system.publish(range(1, 11))
     await eventually(lambda: system.journal.numbers("mail") == set(range(11)))
     await eventually(lambda: re.search(r"timeout: .* within (1|0\.\d+) s", relay.log), message="the relay gives up in time")
-    await eventually(lambda: nobody_waits_in_a_transaction(system))
+    await eventually(lambda: no_session_waits_in_a_transaction(system))
     assert await system.count("attempts = 0 and failed_at is null and last_error is null") == 10
 
     proxy.resume()
@@ -112,7 +112,7 @@ async def test_a_confirm_that_never_comes_ends_in_the_timeout_with_no_transactio
     await system.everything_is_handled("mail")
 
 
-async def nobody_waits_in_a_transaction(system: System) -> bool:
+async def no_session_waits_in_a_transaction(system: System) -> bool:
     async with system.connection() as connection:
         open_now = await connection.fetchval(
             "select count(*) from pg_stat_activity "

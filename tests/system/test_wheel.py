@@ -106,7 +106,7 @@ from fastapi import FastAPI
 from outbox.admin import Admin, admin_router
 
 app = FastAPI()
-app.include_router(admin_router(Admin("postgresql://nobody@127.0.0.1:1/none")), prefix="/a/b/outbox")
+app.include_router(admin_router(Admin("postgresql://user@127.0.0.1:1/none")), prefix="/a/b/outbox")
 """
 MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",

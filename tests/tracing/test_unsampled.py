@@ -79,7 +79,7 @@ def test_a_traceparent_without_an_id_begins_a_trace(traceparent: str) -> None:
 @pytest.mark.parametrize(
     "sampler",
     [Asked(ALWAYS_OFF), ALWAYS_ON, ParentBased(ALWAYS_OFF, remote_parent_not_sampled=ALWAYS_ON)],
-    ids=["overridden", "not parent-based", "told otherwise"],
+    ids=["overridden", "not parent-based", "configured otherwise"],
 )
 def test_a_sampler_that_may_record_is_asked(provider: TracerProvider, spans: Spans, sampler: Sampler) -> None:
     provider.sampler = sampler

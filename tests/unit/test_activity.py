@@ -20,8 +20,8 @@ def test_a_poison_message_is_listed_until_it_has_run() -> None:
     said = []
     for step in IsolationStep:
         activity.record(PoisonIsolated(queue="mail", exchange_name="orders", message=MESSAGE, step=step))
-        told = json.loads(activity.as_json())
-        said.append((told["state"], [poison["step"] for poison in told.get("poison_messages", [])]))
+        activity_now = json.loads(activity.as_json())
+        said.append((activity_now["state"], [poison["step"] for poison in activity_now.get("poison_messages", [])]))
     assert said == [
         ("isolating a poison message", ["waiting"]),
         ("isolating a poison message", ["running"]),

@@ -226,7 +226,7 @@ def test_a_difference_is_warned_of_once_and_again_when_it_changes(caplog: pytest
     clocks = Clocks()
     caplog.set_level(logging.INFO, "outbox")
 
-    def told_after(change: float, **times: float) -> list[str]:
+    def logged_after(change: float, **times: float) -> list[str]:
         caplog.clear()
         clocks.wall += change
         clocks.pass_(5_000)
@@ -234,9 +234,9 @@ def test_a_difference_is_warned_of_once_and_again_when_it_changes(caplog: pytest
             clocks.measure(**times)
         return [f"{record.levelname} {record.getMessage()}"[:60] for record in caplog.records]
 
-    assert told_after(0.9) == []
-    assert told_after(3_599.1) == ["WARNING this machine's clock is 3600.0 s ahead of the databa"]
-    assert told_after(0.5) == []
-    assert told_after(-7_200.5) == ["WARNING this machine's clock is 3600.0 s behind the database"]
-    assert told_after(3_600) == ["INFO this machine's clock and the database's agree again"]
-    assert told_after(0.0, there=0.1, back=5.0) == [], "the answer was too late to tell"
+    assert logged_after(0.9) == []
+    assert logged_after(3_599.1) == ["WARNING this machine's clock is 3600.0 s ahead of the databa"]
+    assert logged_after(0.5) == []
+    assert logged_after(-7_200.5) == ["WARNING this machine's clock is 3600.0 s behind the database"]
+    assert logged_after(3_600) == ["INFO this machine's clock and the database's agree again"]
+    assert logged_after(0.0, there=0.1, back=5.0) == [], "the answer was too late to compare"

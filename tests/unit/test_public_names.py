@@ -371,7 +371,7 @@ def test_importing_is_light(statement: str) -> None:
 
 def test_an_installed_predecessor_is_an_error_that_says_what_to_run(tmp_path: Path) -> None:
     (tmp_path / "outbox-0.1.0.dist-info").mkdir()
-    (tmp_path / "outbox_of_somebody-1.0.dist-info").mkdir()
+    (tmp_path / "another_outbox-1.0.dist-info").mkdir()
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ended = subprocess.run([sys.executable, "-c", "import outbox"], capture_output=True, text=True, env=environment)
     [*_, last] = ended.stderr.splitlines()

@@ -46,7 +46,7 @@ async def running(*parts: MessageRelay | Worker) -> AsyncIterator[None]:
 async def test_an_effect_sorts_after_its_cause_across_machines_whose_clocks_differ_by_seconds(
     database_url: str, other_database_url: str
 ) -> None:
-    """Machine A, half a second ahead, tells machine B, two and a half behind, which has a database of its own."""
+    """Machine A, half a second ahead, sends to machine B, two and a half behind, which has a database of its own."""
     for url in (database_url, other_database_url):
         await ensure_outbox_schema_async(url)
     at_a, at_b = await asyncpg.connect(database_url), await asyncpg.connect(other_database_url)

@@ -220,7 +220,7 @@ async def test_methods_partials_callable_objects_and_wrapped_functions_work() ->
     ]
 
 
-tenant: ContextVar[str] = ContextVar("tenant", default="nobody")
+tenant: ContextVar[str] = ContextVar("tenant", default="none")
 
 
 async def test_a_sync_callback_runs_in_a_thread_of_the_worker_with_the_chain_of_its_message() -> None:
@@ -232,7 +232,7 @@ async def test_a_sync_callback_runs_in_a_thread_of_the_worker_with_the_chain_of_
 
     [sent] = await handled(Consumer("order.*", handle), b"{}")
     assert seen == [False, sent.tracking_ids]
-    assert tenant.get() == "nobody"
+    assert tenant.get() == "none"
 
 
 async def test_sync_callbacks_run_in_parallel_up_to_the_prefetch_count() -> None:

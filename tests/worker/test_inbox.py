@@ -289,7 +289,7 @@ async def test_a_concurrent_duplicate_waits_for_the_first_and_follows_its_outcom
     async with consuming(broker, shop, for_session if with_session else for_connection):
         await broker.send([sent, sent], timeout=TIMEOUT)
         await eventually(lambda: begun == 1, timeout=SOON)
-        await _somebody_waits(db)
+        await _a_session_waits(db)
         assert begun == 1
         let_go.set()
         await eventually(lambda: broker.is_idle(QUEUE), timeout=SOON)
@@ -297,7 +297,7 @@ async def test_a_concurrent_duplicate_waits_for_the_first_and_follows_its_outcom
     assert (begun, duplicates(), len(broker.dead_letters(QUEUE))) == ((1, 1, 0) if succeeds else (2, 0, 1))
 
 
-async def _somebody_waits(db: Connection) -> None:
+async def _a_session_waits(db: Connection) -> None:
     await eventually(
         lambda: db.fetchval("select count(*) from pg_stat_activity where wait_event = 'transactionid'"), timeout=SOON
     )

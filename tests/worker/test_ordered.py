@@ -223,12 +223,12 @@ async def test_a_cut_connection_keeps_the_order(broker_url: str, proxied: Callab
             # What was prefetched is handled also while the connection comes back from the cut before.
             await eventually(lambda: proxy.cut() > 0, timeout=SOON)
         await eventually(lambda: handled(ledger) == 1_200, timeout=2 * SOON)
-        deaths = [event for event in worker.recorder.of(Processed) if isinstance(event.outcome, Dead)]
+        dead_letters = [event for event in worker.recorder.of(Processed) if isinstance(event.outcome, Dead)]
     await broker.close()
     assert {key: list(dict.fromkeys(numbers)) for key, numbers in ledger.items()} == {
         f"k{key}": list(range(key, 1_200, 8)) for key in range(8)
     }
-    assert deaths == []
+    assert dead_letters == []
     assert sum(map(len, ledger.values())) > 1_200, "nothing was redelivered, so nothing was shown"
 
 

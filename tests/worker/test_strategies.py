@@ -39,7 +39,7 @@ async def outcomes(consumer: Consumer, count: int, body: bytes = b"{}", **option
         return [processed.outcome for processed in await worker.processed(count)]
 
 
-async def buried(consumer: Consumer, body: bytes = b"{}", **options: Any) -> DeadLetter:
+async def dead_letter_of(consumer: Consumer, body: bytes = b"{}", **options: Any) -> DeadLetter:
     """The dead letter that a public worker makes of one message."""
     broker = MemoryBroker(exchange_name="shop")
     worker = Worker(broker=broker, consumers=[consumer], exchange_name="shop", enable_metrics=False, **options)
@@ -130,9 +130,9 @@ async def test_delays_known_in_advance_are_announced_to_the_broker() -> None:
         Consumer("#", raising(AwayError()), "jittery", retry=constant("1s", attempts=9, jitter=0.1), ordered=True),
     ]
     async with working(broker, *consumers):
-        told = {subscription.queue: subscription.retry_delays for subscription in broker.subscriptions}
+        subscribed = {subscription.queue: subscription.retry_delays for subscription in broker.subscriptions}
         ordered = {subscription.queue for subscription in broker.subscriptions if subscription.ordered}
-    seconds = {queue: [delay.total_seconds() for delay in announced] for queue, announced in told.items()}
+    seconds = {queue: [delay.total_seconds() for delay in announced] for queue, announced in subscribed.items()}
     assert seconds == {"given": [1, 2], "named": [3], "computed": [1, 2, 4], "chosen": [9], "jittery": []}
     assert ordered == {"jittery"}
 
@@ -248,13 +248,13 @@ def test_consumers_with_the_same_options_are_equal() -> None:
     assert hash(first) == hash(second)
 
 
-# --- what a failure tells ----------------------------------------------------------------------------------------------
+# --- what a failure records -------------------------------------------------------------------------------------------
 
 
 async def test_a_failure_names_its_worker() -> None:
-    dead = await buried(Consumer("#", raising(AwayError()), "mail", retry_delays=()), name="blue")
+    dead = await dead_letter_of(Consumer("#", raising(AwayError()), "mail", retry_delays=()), name="blue")
     assert dead.failure.worker == "blue"
-    dead = await buried(Consumer("#", raising(AwayError()), "mail", retry_delays=()))
+    dead = await dead_letter_of(Consumer("#", raising(AwayError()), "mail", retry_delays=()))
     assert dead.failure.worker == f"{platform.node()}:{os.getpid()}"
 
 
@@ -264,7 +264,7 @@ async def test_the_message_carries_all_its_failures() -> None:
     async def handle(body: bytes) -> None:
         raise AwayError(f"number {next(numbers)}")
 
-    dead = await buried(Consumer("#", handle, "mail", retry=constant(0, attempts=3)), name="blue")
+    dead = await dead_letter_of(Consumer("#", handle, "mail", retry=constant(0, attempts=3)), name="blue")
     assert [(failed.attempt, failed.failure.message, failed.failure.worker) for failed in dead.failures] == [
         (1, "number 1", "blue"),
         (2, "number 2", "blue"),
@@ -282,7 +282,7 @@ async def test_exception_texts_are_redacted_before_they_are_stored_or_shown(capl
         raise AwayError(f"card {SECRET} was refused") from KeyError(f"inner {SECRET}")
 
     consumer = Consumer("#", handle, "mail", retry=constant(0, attempts=2))
-    dead = await buried(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
+    dead = await dead_letter_of(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
     assert dead.failure.message == "card [card] was refused"
     assert "inner [card]" in dead.failure.traceback
     assert SECRET not in f"{dead} {caplog.text}"
@@ -293,7 +293,7 @@ async def test_the_text_of_a_body_that_cannot_be_read_is_redacted_too(caplog: py
 
     async def handle(order: Order) -> None: ...
 
-    dead = await buried(
+    dead = await dead_letter_of(
         Consumer("#", handle, "mail"), b'{"id": "%s!"}' % SECRET.encode(), redact=lambda text: text.replace(SECRET, "[card]")
     )
     assert "[card]" in dead.failure.message
@@ -304,7 +304,7 @@ async def test_no_half_of_a_secret_is_left_where_a_text_is_cut(caplog: pytest.Lo
     caplog.set_level(logging.DEBUG, logger="outbox")
     error = AwayError("x" * 1_992 + SECRET)
     consumer = Consumer("#", raising(error), "mail", retry=constant(0, attempts=2))
-    dead = await buried(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
+    dead = await dead_letter_of(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
     assert dead.failure.message == "x" * 1_992 + "[card]"
     assert SECRET[:8] not in f"{dead.failure.message} {dead.failure.traceback} {dead.failures} {caplog.text}"
 
@@ -316,7 +316,7 @@ def broken(text: str) -> str:
 @pytest.mark.parametrize("redact", [broken, lambda text: None, lambda text: text.encode()])
 async def test_a_text_that_cannot_be_redacted_is_left_out(redact: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="outbox")
-    dead = await buried(Consumer("#", raising(AwayError(SECRET)), "mail", retry_delays=()), redact=redact)
+    dead = await dead_letter_of(Consumer("#", raising(AwayError(SECRET)), "mail", retry_delays=()), redact=redact)
     assert (dead.failure.message, dead.failure.traceback) == (NOT_REDACTED, NOT_REDACTED)
     assert dead.failure.type.endswith("AwayError")
     assert SECRET not in f"{dead} {caplog.text}"
@@ -327,7 +327,7 @@ async def test_the_error_of_a_faulty_strategy_is_redacted_too() -> None:
         raise LookupError(SECRET)
 
     consumer = Consumer("#", raising(AwayError("away")), "mail", retry=choose)
-    dead = await buried(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
+    dead = await dead_letter_of(consumer, redact=lambda text: text.replace(SECRET, "[card]"))
     assert dead.failure.message == "away (not retried: its retry strategy failed with LookupError: [card])"
 
 

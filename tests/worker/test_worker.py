@@ -202,7 +202,7 @@ async def test_a_worker_without_consumers_says_so(caplog: pytest.LogCaptureFixtu
 async def test_a_broker_that_is_unavailable_at_the_start_is_waited_for_with_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    broker = Flaky(*[BrokerUnavailableError("nobody listens")] * 4)
+    broker = Flaky(*[BrokerUnavailableError("no consumer")] * 4)
     handled = asyncio.Event()
 
     async def handle(body: bytes) -> None:

@@ -266,7 +266,7 @@ async def _with_details(
             last_requeued_at=group.last_requeued_at,
             count_since_requeue=group.since_requeue,
             sample_id=group.sample_id,
-            hourly_counts=list(group.deaths_by_hour),
+            hourly_counts=list(group.hourly_counts),
             note=_note(notes.get(group.id)),
         )
         for group in groups

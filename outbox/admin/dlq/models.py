@@ -357,7 +357,7 @@ def summary_fields(letter: DeadLetter, masking: Masking) -> dict[str, object]:
     return {name: getattr(letter, name) for name in _UNCHANGED} | {
         "reason": letter.cause,
         "failure_count": letter.failures,
-        "dead_letter_count": letter.deaths,
+        "dead_letter_count": letter.dead_letter_count,
         "resolution_reason": letter.resolution,
         "root_id": letter.tracking_ids[0] if letter.tracking_ids else None,
         "group_id": letter.fingerprint,

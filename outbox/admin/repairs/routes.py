@@ -75,7 +75,7 @@ async def _apply_repair(context: RequestContext, change: Repair, key: str | None
                 by=context.principal.name,
                 max_items=change.max_items,
                 expected=None if confirmation is None else confirmation.expected,
-                also=transaction.before_commit,
+                before_commit=transaction.before_commit,
                 **options,
             )
         except CountDriftedError as error:
@@ -389,4 +389,4 @@ async def _change_state(
         details = {"action": operation.action, "counts": dict(operation.counts)}
         await record(connection, context, action=f"operations.{verb}", target=f"operation {operation.id}", details=details)
 
-    return OperationResponse.of(await change(number, also=before_commit))
+    return OperationResponse.of(await change(number, before_commit=before_commit))

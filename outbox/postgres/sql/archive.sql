@@ -4,10 +4,10 @@
 with death as materialized (
     select number, source, exchange, queue, message_id, routing_key, body, content_type, headers::jsonb as headers,
         properties::jsonb as properties, header_types::jsonb as header_types, tracking_ids::jsonb as tracking_ids, ordering_key, hlc,
-        coalesce(created_at, least(died_at, now()), now()) as created_at, attempt,
+        coalesce(created_at, least(last_failed_at, now()), now()) as created_at, attempt,
         requeue_count, cause, exception_type, exception_message, exception_traceback, failures::jsonb as failures, fingerprint,
         worker, preview, search, shown_message, coalesce(least(first_failed_at, now()), now()) as first_failed_at,
-        coalesce(least(died_at, now()), now()) as failed_at
+        coalesce(least(last_failed_at, now()), now()) as failed_at
     from unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::text[], $9::text[],
         $10::text[], $11::text[], $12::text[], $13::bigint[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[],
@@ -15,7 +15,7 @@ with death as materialized (
         $26::text[], $27::text[], $28::text[]
     ) with ordinality as given (
         source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
-        ordering_key, hlc, created_at, first_failed_at, died_at, attempt, requeue_count, cause, exception_type,
+        ordering_key, hlc, created_at, first_failed_at, last_failed_at, attempt, requeue_count, cause, exception_type,
         exception_message, exception_traceback, failures, fingerprint, worker, preview, search, shown_message, number
     )
 ),

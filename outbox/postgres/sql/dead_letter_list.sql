@@ -4,7 +4,7 @@
 -- has a destination.
 select id::text as letter, id as number, 0 as kind, source, status, exchange, queue, routing_key, message_id,
     tracking_ids::text as tracking_ids, ordering_key, cause, exception_type, coalesce(shown_message, exception_message) as exception_message, fingerprint, worker, service_version, attempt,
-    requeue_count + (status = 'requeued')::integer as requeue_count, deaths, {failed_attempts} as failures, created_at,
+    requeue_count + (status = 'requeued')::integer as requeue_count, deaths as dead_letter_count, {failed_attempts} as failures, created_at,
     first_failed_at, failed_at,
     version, resolved_at, resolved_by, resolution, content_type, octet_length(body) as size, preview, null::bytea as shown,
     case when source = 'relay' then coalesce(destination, 'default') end as destination
@@ -17,7 +17,7 @@ select 'outbox-' || id as letter, id as number, 1 as kind, 'relay' as source, 'o
     coalesce(target_queue, '') as queue, routing_key, {parked_message_id} as message_id, tracking_ids::text as tracking_ids,
     ordering_key, 'refused' as cause, {parked_type} as exception_type,
     substr(last_error, length({parked_type}) + 3) as exception_message, {parked_fingerprint} as fingerprint, '' as worker, null::text as service_version,
-    greatest(attempts, 1) as attempt, requeue_count, 1 as deaths, attempts as failures,
+    greatest(attempts, 1) as attempt, requeue_count, 1 as dead_letter_count, attempts as failures,
     greatest(least(created_at, timestamptz '9999-12-31 00:00+00'), timestamptz '0001-01-02 00:00+00') as created_at,
     failed_at as first_failed_at, failed_at, requeue_count + 1 as version, null::timestamptz as resolved_at, null::text as resolved_by,
     null::text as resolution, content_type, octet_length(body) as size, null::text as preview,

@@ -91,7 +91,7 @@ def read_dead_message(queue: str, arrival: Arrival) -> DeadMessage:
         ordering_key=_read_or(lambda: read_text(headers, codec.ORDERING_KEY), None),
         hlc=_read_or(lambda: read_hlc(headers), None),
         created_at=_instant(properties.get("timestamp")),
-        died_at=failures[-1].at if failures else _instant(broker_entry.get("time")),
+        failed_at=failures[-1].at if failures else _instant(broker_entry.get("time")),
         attempt=attempt,
         requeue_count=_read_or(lambda: read_requeue_count(headers), 0),
         failures=failures,
@@ -109,9 +109,9 @@ def _read_failures(
         return Failure(type_, message, traceback, last.worker, last.version), failures
     reason = str(broker_entry.get("reason") or UNKNOWN)
     failure = _BROKERS_REASONS.get(reason, Failure(reason.capitalize(), "it does not say why it is here"))
-    if (died_at := _instant(broker_entry.get("time"))) is None:
+    if (failed_at := _instant(broker_entry.get("time"))) is None:
         return failure, failures
-    return failure, [*failures, FailedAttempt(at=died_at, attempt=attempt, failure=failure)]
+    return failure, [*failures, FailedAttempt(at=failed_at, attempt=attempt, failure=failure)]
 
 
 def _instant(text: object) -> datetime | None:

@@ -1,4 +1,4 @@
-"""The list of promises names tests that there are."""
+"""The list of guarantees names tests that there are."""
 
 import ast
 import re
@@ -10,10 +10,10 @@ NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 def test_every_guarantee_names_tests_and_each_of_them_exists() -> None:
     lines = (Path(__file__).parent / "README.md").read_text().splitlines()
-    promises = [line for line in lines if line.startswith("| ") and not line.startswith("| promise")]
-    assert len(promises) >= 40
-    assert [line for line in promises if not NAMED.search(line)] == []
-    named = {match.groups() for line in promises for match in NAMED.finditer(line)}
+    guarantees = [line for line in lines if line.startswith("| ") and not line.startswith("| guarantee")]
+    assert len(guarantees) >= 40
+    assert [line for line in guarantees if not NAMED.search(line)] == []
+    named = {match.groups() for line in guarantees for match in NAMED.finditer(line)}
     assert {f"{path}::{name}" for path, name in named if name not in functions(ROOT / path)} == set()
 
 

@@ -16,8 +16,8 @@ from outbox.postgres.archive import PostgresArchive
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable
 from outbox.postgres.pool import Pool, open_pool
 from tests.contract.support import message, send, taking
-from tests.dead_letters.deaths import NOON, TABLE, dead, letters, trail_of
-from tests.postgres_transport.support import explained, new_broker, rows_read, somebody_waits
+from tests.dead_letters.failed_messages import NOON, TABLE, dead, failures_of, letters
+from tests.postgres_transport.support import a_session_waits, explained, new_broker, rows_read
 from tests.support import eventually
 
 
@@ -51,7 +51,7 @@ async def test_a_dead_letter_is_recorded_with_all_its_details(archive: PostgresA
     assert (row["cause"], row["exception_type"], row["worker"]) == ("exhausted", "shop.PaymentError", "host:7")
     assert (row["status"], row["deaths"], row["version"]) == ("open", 1, 1)
     assert (row["failed_at"], row["first_failed_at"], row["created_at"]) == (NOON, NOON, NOON)
-    assert [entry["message"] for entry in trail_of(row)] == ["the card 4711 was declined"]
+    assert [entry["message"] for entry in failures_of(row)] == ["the card 4711 was declined"]
     assert row["preview"] == '{"user": "ann", "password": "***"}'
     assert "ann" in row["search"]
     assert "hunter2" not in row["search"]
@@ -80,12 +80,14 @@ async def test_a_requeued_message_that_fails_again_reopens_its_letter(archive: P
     await resolve(pool, "requeued")
     later = NOON + timedelta(hours=1)
     failure = Failure("shop.OtherError", "still no", "", "host:8")
-    await archive.record([dead(body=b'{"n": 2}', failure=failure, requeue_count=1, attempt=2, died_at=later, headers={"a": 1})])
+    await archive.record(
+        [dead(body=b'{"n": 2}', failure=failure, requeue_count=1, attempt=2, failed_at=later, headers={"a": 1})]
+    )
     [row] = await letters(pool)
     assert (row["status"], row["deaths"], row["requeue_count"], row["attempt"]) == ("open", 2, 1, 2)
     assert (row["exception_type"], row["exception_message"], row["worker"]) == ("shop.OtherError", "still no", "host:8")
     assert (row["failed_at"], row["first_failed_at"], row["body"]) == (later, NOON, b'{"n": 2}')
-    assert [entry["type"] for entry in trail_of(row)] == ["shop.PaymentError", "shop.OtherError"]
+    assert [entry["type"] for entry in failures_of(row)] == ["shop.PaymentError", "shop.OtherError"]
     assert json.loads(row["headers"]) == {"a": 1}
     assert row["resolved_by"] == "ann"
 
@@ -114,9 +116,9 @@ async def test_a_failure_that_was_recorded_before_an_edit_is_still_recognized(ar
     await pool.execute(
         "insert into outbox_dead_letter_edition (dead_letter_id, version, body) select id, 1, body from outbox_dead_letter"
     )
-    await pool.execute("update outbox_dead_letter set body = 'mended', version = 2")
+    await pool.execute("update outbox_dead_letter set body = 'edited', version = 2")
     await archive.record([dead()])
-    assert [row["body"] for row in await letters(pool)] == [b"mended"]
+    assert [row["body"] for row in await letters(pool)] == [b"edited"]
 
 
 async def test_failures_of_one_id_with_different_bodies_reopen_their_own_letters(archive: PostgresArchive, pool: Pool) -> None:
@@ -144,7 +146,7 @@ async def test_an_archiver_that_waited_while_the_letter_was_reopened_does_not_re
         async with connection.transaction():
             await archive._execute(connection, [dead(requeue_count=1)], Storable())
             waiting = asyncio.create_task(archive.record([dead(requeue_count=1)]))
-            await eventually(lambda: somebody_waits(pool))
+            await eventually(lambda: a_session_waits(pool))
         await waiting
     [row] = await letters(pool)
     assert (row["status"], row["deaths"]) == ("open", 2)
@@ -168,12 +170,12 @@ async def test_the_failures_of_a_letter_that_always_fails_again_stay_bounded(arc
     for count in range(110):
         await archive.record([dead(requeue_count=count, failure=Failure("E", str(count)))])
     [row] = await letters(pool)
-    assert [entry["message"] for entry in trail_of(row)] == ["0", *map(str, range(11, 110))]
+    assert [entry["message"] for entry in failures_of(row)] == ["0", *map(str, range(11, 110))]
     assert row["deaths"] == 110
 
 
 async def test_nothing_fails_in_the_future(archive: PostgresArchive, pool: Pool) -> None:
-    await archive.record([dead(died_at=NOON + timedelta(days=36_500))])
+    await archive.record([dead(failed_at=NOON + timedelta(days=36_500))])
     assert await pool.fetchval("select failed_at <= now() and first_failed_at <= now() from outbox_dead_letter")
 
 
@@ -261,14 +263,14 @@ async def test_the_postgres_transport_records_the_dead_letter_in_the_statement_t
         assert (row["source"], row["cause"], row["status"], row["attempt"]) == ("worker", "exhausted", "open", 2)
         assert (row["fingerprint"], row["worker"]) == (fingerprint(failure, queue="mail"), "host:7")
         assert (row["preview"], "hunter2" in row["search"]) == ('{"user": "ann", "password": "***"}', False)
-        assert [entry["attempt"] for entry in trail_of(row)] == [1, 2]
+        assert [entry["attempt"] for entry in failures_of(row)] == [1, 2]
         assert row["first_failed_at"] <= row["failed_at"]
         await resolve(pool, "requeued")
         await send(broker, replace(sent, requeue_count=1))
         await (await taken.next()).settle(Dead(Cause.REJECTED, Failure("E", "still no")))
     [again] = await letters(pool)
     assert (again["id"], again["status"], again["deaths"], again["requeue_count"]) == (row["id"], "open", 2, 1)
-    assert [entry["type"] for entry in trail_of(again)] == ["shop.PaymentError", "shop.PaymentError", "E"]
+    assert [entry["type"] for entry in failures_of(again)] == ["shop.PaymentError", "shop.PaymentError", "E"]
     await broker.close()
 
 

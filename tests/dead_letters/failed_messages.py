@@ -18,7 +18,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def dead(message_id: str | None = "m1", body: bytes = b'{"n": 1}', *, failure: Failure = FAILURE, **fields: Any) -> DeadMessage:
     """A message that was dead-lettered at a broker."""
-    at = fields.pop("died_at", NOON)
+    at = fields.pop("failed_at", NOON)
     attempt = fields.get("attempt", 1)
     defaults: dict[str, Any] = {
         "queue": "mail",
@@ -31,7 +31,7 @@ def dead(message_id: str | None = "m1", body: bytes = b'{"n": 1}', *, failure: F
         "created_at": NOON,
         "failures": (FailedAttempt(at=at, attempt=attempt, failure=failure),),
     }
-    return DeadMessage(message_id=message_id, body=body, failure=failure, died_at=at, **(defaults | fields))
+    return DeadMessage(message_id=message_id, body=body, failure=failure, failed_at=at, **(defaults | fields))
 
 
 async def letters(pool: Pool) -> Sequence[Any]:
@@ -39,7 +39,7 @@ async def letters(pool: Pool) -> Sequence[Any]:
     return await pool.fetch("select * from outbox_dead_letter order by id")
 
 
-def trail_of(row: Any) -> list[dict[str, Any]]:
+def failures_of(row: Any) -> list[dict[str, Any]]:
     """The failures of a row."""
     failures: list[dict[str, Any]] = json.loads(row["failures"])
     return failures

@@ -1,4 +1,4 @@
-"""`also`: a callback that runs in the transaction of an action."""
+"""`before_commit`: a callback that runs in the transaction of an action."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from outbox.dead_letters import DeadLetterFilter, DeadLetters, Edit, ItemOutcome, Operation, OperationState, Repaired
 from outbox.errors import CountDriftedError, DatabaseUnavailableError, RefusedError
 from outbox.postgres.pool import Connection, Pool
-from tests.dead_letters.repairs import at_once, bury, operation, outbox, park, statuses
+from tests.dead_letters.repairs import add_dead_letters, at_once, operation, outbox, park, statuses
 
 ALL = DeadLetterFilter()
 
@@ -39,16 +39,16 @@ async def write_and_raise(connection: Connection, answer: Repaired | Operation) 
     raise LookupError("no")
 
 
-async def test_also_is_committed_together_with_the_action(pool: Pool, dead_letters: DeadLetters) -> None:
-    ids = await bury(pool, 4)
-    await dead_letters.requeue(ids[0], also=write)
-    await dead_letters.discard(ids[1:], also=write)
-    await dead_letters.restore(ids[1:3], also=write)
-    await dead_letters.purge(ids[3], also=write)
-    number = operation(await dead_letters.requeue(ALL, also=write)).id
-    await dead_letters.pause(number, also=write)
-    await dead_letters.resume(number, also=write)
-    await dead_letters.cancel(number, also=write)
+async def test_before_commit_is_committed_together_with_the_action(pool: Pool, dead_letters: DeadLetters) -> None:
+    ids = await add_dead_letters(pool, 4)
+    await dead_letters.requeue(ids[0], before_commit=write)
+    await dead_letters.discard(ids[1:], before_commit=write)
+    await dead_letters.restore(ids[1:3], before_commit=write)
+    await dead_letters.purge(ids[3], before_commit=write)
+    number = operation(await dead_letters.requeue(ALL, before_commit=write)).id
+    await dead_letters.pause(number, before_commit=write)
+    await dead_letters.resume(number, before_commit=write)
+    await dead_letters.cancel(number, before_commit=write)
     assert await entries(pool) == [
         "1 at once", "3 at once", "2 at once", "1 at once", "running 2", "paused 2", "running 2", "cancelled 2",
     ]  # fmt: skip
@@ -60,15 +60,18 @@ Ask = Callable[[DeadLetters, str, Any], Awaitable[object]]
 @pytest.mark.parametrize(
     "ask",
     [
-        pytest.param(lambda dead, id_, also: dead.requeue(id_, also=also), id="requeue"),
-        pytest.param(lambda dead, id_, also: dead.discard(id_, also=also), id="discard"),
-        pytest.param(lambda dead, id_, also: dead.purge(id_, force=True, also=also), id="purge"),
-        pytest.param(lambda dead, id_, also: dead.requeue(ALL, also=also), id="an operation"),
-        pytest.param(lambda dead, id_, also: dead.requeue(id_, edit=Edit(version=1, body={}), also=also), id="an edit"),
+        pytest.param(lambda dead, id_, before_commit: dead.requeue(id_, before_commit=before_commit), id="requeue"),
+        pytest.param(lambda dead, id_, before_commit: dead.discard(id_, before_commit=before_commit), id="discard"),
+        pytest.param(lambda dead, id_, before_commit: dead.purge(id_, force=True, before_commit=before_commit), id="purge"),
+        pytest.param(lambda dead, id_, before_commit: dead.requeue(ALL, before_commit=before_commit), id="an operation"),
+        pytest.param(
+            lambda dead, id_, before_commit: dead.requeue(id_, edit=Edit(version=1, body={}), before_commit=before_commit),
+            id="an edit",
+        ),
     ],
 )
 async def test_an_error_of_also_rolls_the_action_back(pool: Pool, dead_letters: DeadLetters, ask: Ask) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
     with pytest.raises(LookupError):
         await ask(dead_letters, id_, write_and_raise)
     assert (await statuses(pool), await outbox(pool), await entries(pool)) == (["open"], [], [])
@@ -77,47 +80,47 @@ async def test_an_error_of_also_rolls_the_action_back(pool: Pool, dead_letters: 
 
 
 async def test_an_error_of_also_leaves_an_operation_unchanged(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     number = operation(await dead_letters.requeue(ALL)).id
     for ask in (dead_letters.pause, dead_letters.cancel):
         with pytest.raises(LookupError):
-            await ask(number, also=write_and_raise)
+            await ask(number, before_commit=write_and_raise)
     found = await dead_letters.operation(number)
     assert found is not None
     assert found.state is OperationState.RUNNING
     with pytest.raises(RefusedError):
-        await dead_letters.resume(number, also=write)
+        await dead_letters.resume(number, before_commit=write)
     assert await entries(pool) == []
 
 
 async def test_an_error_of_the_driver_in_also_is_a_database_error(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool)
+    [id_] = await add_dead_letters(pool)
 
     async def divide(connection: Connection, answer: Repaired | Operation) -> None:
         await connection.execute("select 1 / 0")
 
     with pytest.raises(DatabaseUnavailableError):
-        await dead_letters.requeue(id_, also=divide)
+        await dead_letters.requeue(id_, before_commit=divide)
     assert await statuses(pool) == ["open"]
 
 
-async def test_also_is_called_for_a_refused_edit(pool: Pool, dead_letters: DeadLetters) -> None:
-    [id_] = await bury(pool)
-    await dead_letters.requeue(id_, edit=Edit(version=3, body={}), also=write)
+async def test_before_commit_is_called_for_a_refused_edit(pool: Pool, dead_letters: DeadLetters) -> None:
+    [id_] = await add_dead_letters(pool)
+    await dead_letters.requeue(id_, edit=Edit(version=3, body={}), before_commit=write)
     assert await entries(pool) == ["0 at once"]
 
 
 async def test_a_filter_that_matches_another_number_than_expected_does_nothing(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool, 3)
+    await add_dead_letters(pool, 3)
     with pytest.raises(CountDriftedError) as raised:
-        await dead_letters.discard(ALL, expected=2, also=write)
+        await dead_letters.discard(ALL, expected=2, before_commit=write)
     assert (raised.value.expected, raised.value.found) == (2, 3)
     assert (await dead_letters.operations(), await entries(pool)) == ([], [])
     assert operation(await dead_letters.discard(ALL, expected=2, max_items=2)).total == 2
 
 
 async def test_max_items_takes_the_oldest_of_the_given_ids(pool: Pool, dead_letters: DeadLetters) -> None:
-    ids, parked = await bury(pool, 12), await park(pool)
+    ids, parked = await add_dead_letters(pool, 12), await park(pool)
     given = ["none", parked, *reversed(ids)]
     assert list(at_once(await dead_letters.discard(given, max_items=3))) == [ids[2], ids[1], ids[0]]
     assert len(at_once(await dead_letters.discard(given, max_items=12))) == 12
@@ -130,7 +133,7 @@ async def test_max_items_takes_the_oldest_of_the_given_ids(pool: Pool, dead_lett
 
 
 async def test_operations_are_read_page_by_page(pool: Pool, dead_letters: DeadLetters) -> None:
-    await bury(pool)
+    await add_dead_letters(pool)
     for _ in range(5):
         number = operation(await dead_letters.requeue(ALL)).id
         await dead_letters.cancel(number)
@@ -149,6 +152,6 @@ async def test_the_documented_audit_is_committed_with_its_action(pool: Pool, dea
     names: dict[str, Any] = {}
     exec(text.split("```python\n")[2].split("```")[0], names)
     await pool.execute("create table audit (who text not null, what text not null)")
-    await bury(pool, 2)
+    await add_dead_letters(pool, 2)
     await names["discard"](dead_letters, ALL)
     assert await pool.fetchval("select what from audit") == "discarded operation 1"

@@ -24,7 +24,7 @@ from outbox.dead_letters import (
 )
 from outbox.engine.lifecycle import Stopping
 from outbox.postgres.pool import Pool
-from tests.dead_letters.repairs import DONE, at_once, bury, operation
+from tests.dead_letters.repairs import DONE, add_dead_letters, at_once, operation
 from tests.support import eventually
 
 QUEUE = "orders.charge"
@@ -71,11 +71,13 @@ async def publish(pool: Pool, count: int = 1) -> None:
             await Publisher().publish(connection, "order.placed", number)
 
 
-def died(dead_letters: DeadLetters, count: int, deaths: int) -> Callable[[], Awaitable[Any]]:
-    """Returns the open letters, once `count` of them have failed `deaths` times."""
+def dead_lettered(dead_letters: DeadLetters, count: int, times: int) -> Callable[[], Awaitable[Any]]:
+    """Returns the open letters, once `count` of them were dead-lettered `times` times."""
 
     async def look() -> list[DeadLetter]:
-        found = [letter for letter in await dead_letters.list() if letter.status == "open" and letter.deaths == deaths]
+        found = [
+            letter for letter in await dead_letters.list() if letter.status == "open" and letter.dead_letter_count == times
+        ]
         assert len(found) == count
         return found
 
@@ -93,19 +95,19 @@ async def test_a_message_that_fails_again_is_the_same_dead_letter(database: str,
     consumer = Consumer("order.placed", charge, queue=QUEUE, retry_delays=("0s",))
     async with running(database, broker, consumer), opened(database, broker) as dead_letters:
         await publish(pool)
-        [first] = await eventually(died(dead_letters, 1, 1))
+        [first] = await eventually(dead_lettered(dead_letters, 1, 1))
         assert at_once(await dead_letters.requeue(first.id, by="ada")) == {first.id: DONE}
-        [again] = await eventually(died(dead_letters, 1, 2))
+        [again] = await eventually(dead_lettered(dead_letters, 1, 2))
         assert (again.id, again.message_id, again.requeue_count) == (first.id, first.message_id, 1)
         assert (again.created_at, again.first_failed_at) == (first.created_at, first.first_failed_at)
-        # Attempts begin anew with each requeue.
+        # Attempts begin again with each requeue.
         assert seen == [(0, 1), (0, 2)] * 2
 
         answer = await dead_letters.requeue(again.id, edit=Edit(version=again.version, body=1))
         assert at_once(answer) == {again.id: DONE}
         await eventually(lambda: seen[-1] == (1, 1))
-        [mended] = await dead_letters.list()
-        assert (mended.id, mended.status, mended.requeue_count, mended.deaths) == (first.id, "requeued", 2, 2)
+        [fixed] = await dead_letters.list()
+        assert (fixed.id, fixed.status, fixed.requeue_count, fixed.dead_letter_count) == (first.id, "requeued", 2, 2)
 
 
 async def test_an_operation_counts_messages_that_failed_again_and_stops(database: str, pool: Pool, broker: str) -> None:
@@ -115,10 +117,10 @@ async def test_an_operation_counts_messages_that_failed_again_and_stops(database
     consumer = Consumer("order.placed", charge, queue=QUEUE, retry_delays=())
     async with running(database, broker, consumer), opened(database, broker) as dead_letters:
         await publish(pool, 12)
-        await eventually(died(dead_letters, 12, 1))
+        await eventually(dead_lettered(dead_letters, 12, 1))
         number = operation(await dead_letters.requeue(ALL, canary=Canary(2, timedelta(seconds=600)))).id
         await (await dead_letters.runner()).run_once(number)
-        await eventually(died(dead_letters, 2, 2))
+        await eventually(dead_lettered(dead_letters, 2, 2))
         await pool.execute("update outbox_operation set continue_at = now()")
         await (await dead_letters.runner()).run_once(number)
         ended = await dead_letters.operation(number)
@@ -164,7 +166,7 @@ async def test_the_first_failed_attempt_of_a_canary_stops_it_whatever_retries_th
     def charge(body: object) -> None:
         raise ValueError("no such order")
 
-    await bury(pool, 20, queue=QUEUE)
+    await add_dead_letters(pool, 20, queue=QUEUE)
     async with (
         running(database, broker, Consumer("order.placed", charge, queue=QUEUE)),
         opened(database, broker) as dead_letters,
@@ -196,7 +198,7 @@ async def test_the_others_follow_a_handled_canary_at_once_and_their_results_are_
         if seen > 2:
             await held.wait()
 
-    await bury(pool, 12, queue=QUEUE)
+    await add_dead_letters(pool, 12, queue=QUEUE)
     async with (
         running(database, broker, Consumer("order.placed", charge, queue=QUEUE)),
         opened(database, broker) as dead_letters,
@@ -221,7 +223,7 @@ async def test_the_others_follow_a_handled_canary_at_once_and_their_results_are_
 
 async def test_a_canary_without_known_results_does_not_pass(database: str, pool: Pool, broker: str) -> None:
     seen: list[object] = []
-    await bury(pool, 20, queue=QUEUE)
+    await add_dead_letters(pool, 20, queue=QUEUE)
     async with (
         running(database, broker, Consumer("order.placed", seen.append, queue=QUEUE), history=False),
         opened(database, broker) as dead_letters,
@@ -256,7 +258,7 @@ async def test_a_canary_without_known_results_does_not_pass(database: str, pool:
 
 @pytest.mark.rabbitmq
 async def test_a_requeue_to_a_queue_that_rabbitmq_does_not_have_is_refused(database: str, pool: Pool, broker_url: str) -> None:
-    [id_] = await bury(pool, queue="gone")
+    [id_] = await add_dead_letters(pool, queue="gone")
     async with DeadLetters(database, broker=broker_url) as dead_letters:
         answer = at_once(await dead_letters.requeue(id_))
         assert answer == {id_: (ItemOutcome.REFUSED, "the queue gone does not exist")}
