@@ -7,7 +7,10 @@ import { WaterfallRow } from "./WaterfallRow";
 
 const NO_FOLDING = { open: new Set<string>(), shut: new Set<string>(), shown: undefined };
 
-/** An order delivered to two queues: mail took 47 ms, payments 139 s. Payments published the last message of the chain. */
+/**
+ * An order delivered to two queues: mail took 47 ms, payments 139 s. Payments published the last message of the chain, and
+ * was recorded 40 ms after its end, so that it seems to have begun later.
+ */
 const CHAIN = chain(
   [
     message("order", null, {
@@ -16,7 +19,7 @@ const CHAIN = chain(
         delivery({ queue: "payments", attempts: [attempt(140, "processed", 2)] }),
       ],
     }),
-    message("paid", "order", { published_at: at(139.5), sent_at: at(140) }),
+    message("paid", "order", { published_at: at(137.96), sent_at: at(140) }),
     message("stock", "order", { published_at: at(1.04), sent_at: at(1.1) }),
   ],
   { critical_path: ["order", "paid"] },
@@ -56,6 +59,19 @@ describe("a row of the waterfall", () => {
       ),
     ).toEqual(["order", "mail", "payments", "paid", "stock"]);
     expect(criticalMarks()).toEqual(["true", undefined, "true", "true", undefined]);
+  });
+
+  it("is not marked if the handlers of two queues may have published the next message", () => {
+    const both = ["mail", "payments"].map((queue) =>
+      delivery({ queue, attempts: [attempt(2, "processed", 1)] }),
+    );
+    const order = message("order", null, { deliveries: both });
+    renderRows(
+      chain([order, message("paid", "order", { published_at: at(1.5) })], {
+        critical_path: ["order", "paid"],
+      }),
+    );
+    expect(criticalMarks()).toEqual([undefined, undefined, undefined, undefined]);
   });
 
   it("is not marked if every row would be", () => {

@@ -77,7 +77,10 @@ function itemsById(chain: Chain): Map<string, Item> {
   return byId;
 }
 
-/** Returns the queue whose handler was running when the next message was published; at the end of the path, the queue handled last. */
+/**
+ * Returns the queue whose handler ran when the next message was published, unless another one ran then, too; at the end of the
+ * path, the queue handled last.
+ */
 function criticalQueueOf(
   { deliveries }: ChainMessage,
   published: string | null | undefined,
@@ -92,12 +95,13 @@ function criticalQueueOf(
   if (published === undefined || published === null)
     return runs.sort((one, other) => other.to - one.to)[0]?.queue;
   const moment = Date.parse(published);
-  return runs.find(({ from, to }) => from - CLOCK_TOLERANCE <= moment && moment <= to + CLOCK_TOLERANCE)
-    ?.queue;
+  const running = runs.filter(({ from, to }) => from - RECORD_DELAY <= moment && moment <= to);
+  const queues = new Set(running.map(({ queue }) => queue));
+  return queues.size === 1 ? running[0]?.queue : undefined;
 }
 
-/** Milliseconds by which the times of two tables may differ. */
-const CLOCK_TOLERANCE = 5;
+/** Milliseconds from the end of a handler to its record, at most: a handler seems to have run so much later than it did. */
+const RECORD_DELAY = 100;
 
 /** Appends `start` and its descendants to `items`. Not recursive, because every message may be the cause of the next. */
 function appendSubtree(start: Item, items: Item[], seen: Set<Item>): void {
