@@ -128,15 +128,15 @@ class Options:
 
     @property
     def needs_operation(self) -> bool:
-        """Whether even a few letters need an operation, because the action continues after the request."""
+        """Whether even a few dead letters need an operation, because the action continues after the request."""
         return self.rate is not None or self.canary is not None or self.starts_at is not None
 
 
 class ItemOutcome(StrEnum):
     """Outcome of an action on one dead letter.
 
-    `SKIPPED`: there was nothing to do, or another operation has the letter. `REFUSED`: it could not be done; the reason says
-    why. `FAILED_AGAIN`: it was requeued, and dead-lettered again.
+    `SKIPPED`: there was nothing to do, or another operation has the dead letter. `REFUSED`: it could not be done; the reason
+    says why. `FAILED_AGAIN`: it was requeued, and dead-lettered again.
     """
 
     PENDING = "pending"
@@ -200,7 +200,7 @@ class Repaired:
 
     @property
     def done(self) -> int:
-        """Number of letters that were changed."""
+        """Number of dead letters that were changed."""
         return sum(item.outcome is ItemOutcome.DONE for item in self.items)
 
 
@@ -221,8 +221,8 @@ ENDED = frozenset({OperationState.CANCELLED, OperationState.STOPPED, OperationSt
 class Operation:
     """An action on many dead letters, done in batches: the request and its progress.
 
-    `selector` describes the request for readers; the letters were fixed when the operation was created. `counts` maps each
-    outcome to its share of the `total` letters, `results` counts the results of the requeued messages. From `canary_since`
+    `selector` describes the request for readers; the dead letters were fixed when the operation was created. `counts` maps each
+    outcome to its share of the `total` dead letters, `results` counts the results of the requeued messages. From `canary_since`
     until `canary_until` the operation waits for the results of its canary.
     """
 
@@ -251,12 +251,12 @@ class Operation:
 
     @property
     def pending(self) -> int:
-        """Number of letters that are not yet processed."""
+        """Number of dead letters that are not yet processed."""
         return self.counts.get(ItemOutcome.PENDING, 0)
 
     @property
     def settled(self) -> int:
-        """Number of letters that were processed, without those skipped because the operation ended early."""
+        """Number of dead letters that were processed, without those skipped because the operation ended early."""
         ended_early = self.state in (OperationState.CANCELLED, OperationState.STOPPED)
         return self.total - self.pending - (self.counts.get(ItemOutcome.SKIPPED, 0) if ended_early else 0)
 
@@ -271,9 +271,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Dry run of an action: how many letters it would change now, of which queues and exceptions, with warnings.
+    """Dry run of an action: how many dead letters it would change now, of which queues and exceptions, with warnings.
 
-    `sample` holds the first letters, in the order of processing. `digest` identifies the letters and their states.
+    `sample` holds the first dead letters, in the order of processing. `digest` identifies the dead letters and their states.
     """
 
     action: Action
@@ -286,7 +286,7 @@ class Plan:
 
     @property
     def expected(self) -> Expected:
-        """Value for the parameter `expected` of a change: it changes these letters in their current state, or none."""
+        """Value for the parameter `expected` of a change: it changes these dead letters in their current state, or none."""
         return Expected(self.count, self.digest)
 
 
@@ -330,7 +330,7 @@ def decode_options(text: str) -> Options:
 
 
 def encode_selector(selector: Sequence[str] | DeadLetterFilter) -> str:
-    """Selector as JSON, for readers only: the letters of an operation are fixed in its items. Lists the first 20 ids."""
+    """Selector as JSON, for readers only: the dead letters of an operation are fixed in its items. Lists the first 20 ids."""
     if isinstance(selector, DeadLetterFilter):
         return json.dumps({"filter": encode_filter(selector)})
     return json.dumps({"ids": list(selector[:_MAX_LISTED_IDS]), "count": len(selector)})

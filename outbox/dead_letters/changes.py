@@ -53,7 +53,7 @@ TIMEOUT = COMMAND_TIMEOUT.total_seconds()
 """Timeout of each statement, passed explicitly because a pool given by the caller may set none."""
 
 SELECTION = "{selection}"
-"""Placeholder in a statement for the query that selects the letters."""
+"""Placeholder in a statement for the query that selects the dead letters."""
 _TOO_OLD = (
     "older than the deduplication window: a consumer with an inbox could process it twice; use force if that does no harm"
 )
@@ -137,8 +137,8 @@ class Change:
 class Changes:
     """Applies actions to dead letters of the outbox table `table`.
 
-    The transaction locks the letters until its end, and waits for those that another transaction has locked. `history`: whether
-    requeues are written to the history. `exchange_name`: that of the broker, if its queues are not in the database.
+    The transaction locks the dead letters until its end, and waits for those that another transaction has locked. `history`:
+    whether requeues are written to the history. `exchange_name`: that of the broker, if its queues are not in the database.
     """
 
     def __init__(
@@ -160,12 +160,12 @@ class Changes:
     ) -> Repaired:
         """Applies `request` to `ids` in a new transaction, and returns the outcomes in the order of `ids`.
 
-        `before_commit` is awaited with them, right before the commit. `require` is awaited once the letters are locked, before
-        they change. The error of either rolls everything back.
+        `before_commit` is awaited with them, right before the commit. `require` is awaited once the dead letters are locked,
+        before they change. The error of either rolls everything back.
         """
         queues = await self.known_queues(request, ids)
         async with self._sql.transaction(f"{request.action} of dead letters") as connection:
-            # Under the locks, so that what it has checked still holds when the letters change.
+            # Under the locks, so that what it has checked still holds when the dead letters change.
             if require is not None:
                 await self.lock(connection, request, ids)
                 await require(connection)
@@ -219,7 +219,7 @@ class Changes:
         return [changes.get(id_) or Change(Item(id_, ItemOutcome.NOT_FOUND, _NOT_FOUND)) for id_ in ids]
 
     async def lock(self, connection: Connection, request: Request, ids: Sequence[str]) -> Mapping[int, str]:
-        """Locks the letters until the transaction ends. Does not wait for messages in flight.
+        """Locks the dead letters until the transaction ends. Does not wait for messages in flight.
 
         Returns the destinations of those that were for another than the default one.
         """
@@ -368,7 +368,7 @@ class Editor:
     async def _edit_letter(
         self, connection: Connection, request: Request, id_: str, edit: Edit, new: "_NewBody | None"
     ) -> None:
-        # A missing or resolved letter is no error here: the requeue that follows reports it.
+        # A missing or resolved dead letter is no error here: the requeue that follows reports it.
         for number in dead_ids([id_]):
             row = await connection.fetchrow(self._sql["letter_to_edit"], number, timeout=TIMEOUT)
             if row is not None and row["status"] == "open":
@@ -470,7 +470,7 @@ def _require_version(id_: str, edit: Edit, version: int) -> None:
 
 
 def _require_body(id_: str, edit: Edit, new: _NewBody | None) -> None:
-    # None if the letter was not open when the body was prepared, and was restored since.
+    # None if the dead letter was not open when the body was prepared, and was restored since.
     if edit.body is not None and new is None:
         reason = "the dead letter changed while its new body was prepared: reload it and edit again"
         raise _EditRefusedError(Item(id_, ItemOutcome.REFUSED, reason))
@@ -507,7 +507,7 @@ class Planner:
         self._exchange_name = exchange_name
 
     async def plan(self, request: Request, selector: DeadLetterFilter, limit: int | None) -> Plan:
-        """Plan of `request` for the oldest `limit` letters that match `selector` now."""
+        """Plan of `request` for the oldest `limit` dead letters that match `selector` now."""
         arguments = Arguments([request.options.retention])
         statement = self._sql["plan"].replace(SELECTION, self._selection.rows(selector, limit, arguments))
         async with self._sql.transaction("planning") as connection:
@@ -529,7 +529,7 @@ class Planner:
     async def require(
         self, connection: Connection, expected: int | Expected, selector: DeadLetterFilter, limit: int | None
     ) -> None:
-        """Raises `CountDriftedError` unless the oldest `limit` letters that match `selector` are the `expected` ones."""
+        """Raises `CountDriftedError` unless the oldest `limit` dead letters that match `selector` are the `expected` ones."""
         arguments = Arguments()
         statement = self._sql["digest_of"].replace(SELECTION, self._selection.rows(selector, limit, arguments))
         [row] = await connection.fetch(statement, *arguments.values, timeout=TIMEOUT)

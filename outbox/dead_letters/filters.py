@@ -45,7 +45,7 @@ class Letters:
         return branches
 
     def grouped(self, by: GroupBy, filter_: DeadLetterFilter, most: int, arguments: "Arguments") -> str | None:
-        """Statement that counts the letters of `filter_` by a common value; None if no letter can match."""
+        """Statement that counts the dead letters of `filter_` by a common value; None if no dead letter can match."""
         branches = self.branches(filter_, arguments)
         if not branches:
             return None
@@ -73,7 +73,7 @@ class Letters:
     def faceted(
         self, filter_: DeadLetterFilter, fields: Sequence[FacetField], limit: int, most: int, arguments: "Arguments"
     ) -> str | None:
-        """Statement that counts the values of `fields` in the latest `most` letters; None if no letter can match."""
+        """Statement that counts the values of `fields` in the latest `most` dead letters; None if no dead letter can match."""
         bound = arguments.add(most)
         latest = [
             f"({branch.where()}\norder by failed_at desc, id desc\nlimit {bound})"
@@ -91,7 +91,7 @@ class Letters:
         if filter_.ids is not None:
             conditions.append(f"id = any({add(dead_ids(filter_.ids))}::bigint[])")
         conditions += _text_conditions(filter_, arguments)
-        # Literals instead of parameters: only then can a generic plan use the partial index of open letters.
+        # Literals instead of parameters: only then can a generic plan use the partial index of open dead letters.
         for column, chosen in (("source", filter_.source), ("status", filter_.status)):
             if chosen is not None:
                 values = ", ".join(f"'{each.value}'" for each in as_sequence(chosen))
@@ -262,7 +262,7 @@ class Selection:
         self._letters = Letters(table)
 
     def oldest(self, selector: Sequence[str] | DeadLetterFilter, limit: int | None, arguments: Arguments) -> str:
-        """Query for the oldest `limit` letters. Ids are returned even where no such letter exists."""
+        """Query for the oldest `limit` dead letters. Ids are returned even where no such dead letter exists."""
         if isinstance(selector, DeadLetterFilter):
             return self.rows(selector, limit, arguments)
         return _limited(_GIVEN.format(ids=arguments.add(list(selector))), limit, arguments)

@@ -38,7 +38,7 @@ class DeadLetterStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFilter:
-    """Filter for dead letters. A letter has to match every field that is set; an empty filter matches all.
+    """Filter for dead letters. A dead letter has to match every field that is set; an empty filter matches all.
 
     `ids` are as operators know them; an empty tuple matches nothing. `group_id` is a fingerprint. `q` searches the masked text
     with the syntax of search engines: words, "phrases", or, -not. `failed_after` is inclusive, `failed_before` exclusive.

@@ -77,14 +77,14 @@ class ResultRefresher:
 
 
 _SELECT_TIMEOUT = timedelta(minutes=10).total_seconds()
-"""Timeout for selecting the letters of one operation; a million take about one minute."""
+"""Timeout for selecting the dead letters of one operation; a million take about one minute."""
 _AFTER_LAST_POSITION = 2**31
 CANCELLED = "the operation was cancelled before it"
 
 
 @dataclass(frozen=True, slots=True)
 class OperationItem:
-    """One letter of an operation, with its position, and for a requeued message its result."""
+    """One dead letter of an operation, with its position, and for a requeued message its result."""
 
     position: int
     item: Item
@@ -111,13 +111,13 @@ class Operations:
         before_commit: BeforeCommit[Operation] | None = None,
         require: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> Operation:
-        """Creates a running operation on the oldest `limit` letters of `selector`. Skips letters of other operations.
+        """Creates a running operation on the oldest `limit` dead letters of `selector`. Skips dead letters of other operations.
 
-        Raises `CountDriftedError` if a filter no longer selects the `expected` letters. `require` is awaited before the letters
-        are selected, `before_commit` right before the commit.
+        Raises `CountDriftedError` if a filter no longer selects the `expected` dead letters. `require` is awaited before the
+        dead letters are selected, `before_commit` right before the commit.
         """
         async with self._sql.transaction("creating an operation") as connection:
-            # One creation at a time, so that no letter gets into two operations.
+            # One creation at a time, so that no dead letter gets into two operations.
             await connection.execute(self._sql["take_turn"], timeout=TIMEOUT)
             id_ = await connection.fetchval(
                 self._sql["create"],
@@ -202,7 +202,7 @@ class Operations:
         return await self._change("resume", id_, before_commit)
 
     async def cancel(self, id_: int, *, before_commit: BeforeCommit[Operation] | None = None) -> Operation:
-        """Ends an operation and releases its pending letters. Raises `RefusedError` if it has ended."""
+        """Ends an operation and releases its pending dead letters. Raises `RefusedError` if it has ended."""
         async with self._sql.transaction("cancelling an operation") as connection:
             if await end_operation(connection, self._sql, id_, OperationState.CANCELLED, None, CANCELLED):
                 return await self._finish(connection, id_, before_commit)
@@ -222,7 +222,7 @@ class Operations:
         return operation
 
     def _item(self, row: Any) -> OperationItem:
-        # The reason of a requeued letter quotes the error of its latest attempt.
+        # The reason of a requeued dead letter quotes the error of its latest attempt.
         reason = self._masking.masked_text(row["detail"] or "") if row["result"] else row["detail"] or ""
         item = Item(row["letter"], ItemOutcome(row["outcome"]), reason)
         return OperationItem(row["position"], item, Result(row["result"]) if row["result"] else None, row["failed_attempts"])
@@ -237,7 +237,7 @@ class Operations:
 async def end_operation(
     connection: Connection, sql: Statements, id_: int, state: OperationState, because: str | None, detail: str
 ) -> bool:
-    """Ends an active operation and releases its pending letters with the reason `detail`; False if it had ended."""
+    """Ends an active operation and releases its pending dead letters with the reason `detail`; False if it had ended."""
     if await connection.fetchval(sql["end"], id_, state, because, timeout=TIMEOUT) is None:
         return False
     await connection.execute(sql["skip_pending"], id_, detail, timeout=TIMEOUT)
@@ -245,9 +245,9 @@ async def end_operation(
 
 
 def operation_from_row(row: Any) -> Operation:
-    """Builds an `Operation` from a row of the statement `operation`. Leaves out outcomes without letters."""
+    """Builds an `Operation` from a row of the statement `operation`. Leaves out outcomes without dead letters."""
     counts = {ItemOutcome(name): count for name, count in json.loads(row["counts"]).items()}
-    # `done` also counts letters that have failed again since.
+    # `done` also counts dead letters that have failed again since.
     counts[ItemOutcome.DONE] = row["done"] - counts.get(ItemOutcome.FAILED_AGAIN, 0)
     counts[ItemOutcome.PENDING] = row["total"] - sum(counts.values())
     return Operation(
@@ -272,7 +272,7 @@ def operation_from_row(row: Any) -> Operation:
 
 
 def _results(row: Any) -> Results:
-    # `late` counts letters that failed again after the last refresh: they still count under their previous result.
+    # `late` counts dead letters that failed again after the last refresh: they still count under their previous result.
     late, failed_again = json.loads(row["late"]), json.loads(row["counts"]).get(ItemOutcome.FAILED_AGAIN, 0)
     waiting, retrying, handled = (row[name] - late[name] for name in ("waiting", "retrying", "handled"))
     return Results(

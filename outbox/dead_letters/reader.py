@@ -36,7 +36,7 @@ from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
 
 MAX_PAGE_SIZE = 1_000
-"""Most letters or groups of one page."""
+"""Most dead letters or groups of one page."""
 STATEMENT_TIMEOUT = timedelta(seconds=30)
 EVERYTHING = DeadLetterFilter()
 ConnectionSource = Callable[[str], AbstractAsyncContextManager[Connection]]
@@ -66,10 +66,10 @@ class DeadLetterListing:
         before: Position | None = None,
         sort: Sort = "newest",
     ) -> Sequence[DeadLetter]:
-        """Up to `limit` letters that match `filter_`, sorted by the time of failure.
+        """Up to `limit` dead letters that match `filter_`, sorted by the time of failure.
 
-        Returns the letters next after the position `after`, or the nearest before the position `before`, in the same order.
-        Pages do not shift: new letters come before the first page, or after the last one.
+        Returns the dead letters next after the position `after`, or the nearest before the position `before`, in the same
+        order. Pages do not shift: new dead letters come before the first page, or after the last one.
         """
         if before is None:
             return await self._read(filter_, limit, after, sort)
@@ -127,7 +127,7 @@ class DeadLetterListing:
         )
 
     async def count(self, filter_: DeadLetterFilter = EVERYTHING, *, most: int | None = None) -> int:
-        """Number of letters that match `filter_`, counted up to `most`."""
+        """Number of dead letters that match `filter_`, counted up to `most`."""
         arguments = Arguments()
         branches = self._letters.branches(filter_, arguments)
         if not branches:
@@ -143,7 +143,7 @@ class DeadLetterListing:
     async def groups(
         self, by: GroupBy = "fingerprint", filter_: DeadLetterFilter = EVERYTHING, *, limit: int = 100
     ) -> Sequence[Group]:
-        """Counts the letters that match `filter_` by a common value, the largest group first."""
+        """Counts the dead letters that match `filter_` by a common value, the largest group first."""
         arguments = Arguments()
         statement = self._letters.grouped(by, filter_, max(1, min(limit, MAX_PAGE_SIZE)), arguments)
         if statement is None:
@@ -184,9 +184,9 @@ class DeadLetterListing:
     async def facets(
         self, filter_: DeadLetterFilter = EVERYTHING, fields: Sequence[FacetField] = FACET_FIELDS, *, limit: int = 20, most: int
     ) -> Facets:
-        """Counts values of `fields` among the letters that match `filter_`: the `limit` most frequent of each field.
+        """Counts values of `fields` among the dead letters that match `filter_`: the `limit` most frequent of each field.
 
-        Considers only the latest `most` letters, and as many parked messages.
+        Considers only the latest `most` dead letters, and as many parked messages.
         """
         arguments = Arguments()
         statement = self._letters.faceted(filter_, fields, limit, most, arguments)
@@ -246,7 +246,7 @@ def _connections_of(pool: Pool) -> ConnectionSource:
 
 
 def _follows(after: Position, branch: Branch, sort: Sort, arguments: Arguments) -> str:
-    """Condition for rows that follow a position. At equal time and number, a parked message is later than a letter."""
+    """Condition for rows that follow a position. At equal time and number, a parked message is later than a dead letter."""
     parked = parked_ids([after.id])
     kind, numbers = (1, parked) if parked else (0, dead_ids([after.id]))
     number = numbers[0] if numbers else 0
@@ -338,8 +338,8 @@ class GroupMark:
     """Mark that an operator set on a group, and whether it still holds.
 
     `fixed_in` is the release that contains the fix; failures in releases known to fail then do not reopen the group. A group
-    stays muted while at most `muted_above` letters are open. `since_count` counts failures after the group was fixed, up to a
-    thousand, and `since_at` is the time of the first.
+    stays muted while at most `muted_above` dead letters are open. `since_count` counts failures after the group was fixed,
+    up to a thousand, and `since_at` is the time of the first.
     """
 
     marked_as: GroupStatus
@@ -359,7 +359,7 @@ class GroupMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupVersion:
-    """A release of the service in which letters of a group failed."""
+    """A release of the service in which dead letters of a group failed."""
 
     service_version: str
     count: int
@@ -409,7 +409,7 @@ class GroupMarks:
     async def versions(
         self, connection: Connection, groups: Sequence[str], *, most: int
     ) -> Mapping[str, Sequence[GroupVersion]]:
-        """Returns the releases in which the latest `most` letters of each group failed, newest first."""
+        """Returns the releases in which the latest `most` dead letters of each group failed, newest first."""
         versions: dict[str, list[GroupVersion]] = {}
         for row in await connection.fetch(self._letters.sql("versions_of"), list(groups), most):
             values = dict(row)

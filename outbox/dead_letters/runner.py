@@ -25,7 +25,7 @@ from outbox.postgres.pool import Connection, Pool
 from outbox.postgres.queries import TableName
 
 BATCH = 500
-"""Number of letters changed in one transaction."""
+"""Number of dead letters changed in one transaction."""
 MIN_RESULTS = 10
 """Number of results below which the failure rate does not stop an operation. A canary has no minimum."""
 POLL_INTERVAL = timedelta(milliseconds=250)
@@ -65,9 +65,9 @@ class OperationsRunner:
                 await stopping.wait(POLL_INTERVAL)
 
     async def run_once(self, operation: int | None = None) -> int:
-        """Processes one batch of a due operation, or of `operation`; returns the number of letters, 0 if none was due.
+        """Processes one batch of a due operation, or of `operation`; returns the number of dead letters, 0 if none was due.
 
-        Changes and records each letter in one transaction: after a crash, either both happened or neither. Raises
+        Changes and records each dead letter in one transaction: after a crash, either both happened or neither. Raises
         `DatabaseUnavailableError`, and `BrokerUnavailableError` if the broker cannot be asked whether a queue exists; that
         operation then pauses, and others continue.
         """
@@ -118,9 +118,10 @@ class OperationsRunner:
         return decide(operation, is_canary_over=row["is_canary_over"])
 
     async def _run_batch(self, connection: Connection, row: Any, queues: frozenset[str], *, checked: frozenset[str]) -> int:
-        """Processes a batch of the locked operation `row`, limited to letters whose queues were `checked`."""
+        """Processes a batch of the locked operation `row`, limited to dead letters whose queues were `checked`."""
         options = decode_options(row["options"])
-        # Read again under the lock, as another runner may have been here, and without letters whose queue was not asked for.
+        # Read again under the lock, as another runner may have been here, and without dead letters whose queue was not asked
+        # for.
         items = [item for item in await self._next_items(connection, row) if item["letter"] in checked]
         changes = await self._changes.apply(connection, _request(row, options), [item["letter"] for item in items], queues)
         await connection.execute(
@@ -135,7 +136,7 @@ class OperationsRunner:
             timeout=TIMEOUT,
         )
         done: int = sum(change.item.outcome is ItemOutcome.DONE for change in changes)
-        # Only for what was sent: refused letters are no load.
+        # Only for what was sent: refused dead letters are no load.
         pause = None if options.rate is None else timedelta(seconds=done / options.rate)
         canary = options.canary
         # The wait begins with the batch that completes the canary, and only once.

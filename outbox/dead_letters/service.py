@@ -179,7 +179,7 @@ class DeadLetters:
         before: Position | None = None,
         sort: Sort = "newest",
     ) -> Sequence[DeadLetter]:
-        """Returns up to `limit` letters that match `filter_`, after the position `after` or before `before`. Only reads."""
+        """Returns up to `limit` dead letters that match `filter_`, after the position `after` or before `before`."""
         return await (await self._open()).listing.list(filter_, limit=limit, after=after, before=before, sort=sort)
 
     async def get(self, id_: str) -> DeadLetterDetail | None:
@@ -187,13 +187,13 @@ class DeadLetters:
         return await (await self._open()).listing.get(id_)
 
     async def count(self, filter_: DeadLetterFilter = EVERYTHING) -> int:
-        """Returns the number of letters that match `filter_`."""
+        """Returns the number of dead letters that match `filter_`."""
         return await (await self._open()).listing.count(filter_)
 
     async def groups(
         self, by: GroupBy = "fingerprint", filter_: DeadLetterFilter = EVERYTHING, *, limit: int = 100
     ) -> Sequence[Group]:
-        """Counts the letters that match `filter_` by fingerprint, queue or routing key, the largest group first."""
+        """Counts the dead letters that match `filter_` by fingerprint, queue or routing key, the largest group first."""
         return await (await self._open()).listing.groups(by, filter_, limit=limit)
 
     # --- repairing -----------------------------------------------------------------------------------------------------
@@ -217,23 +217,23 @@ class DeadLetters:
     ) -> Repaired | Operation:
         """Sends dead letters again through the outbox table, with their message ids.
 
-        Each letter is marked and its message inserted in one transaction. It goes to the queue where it failed, unless
+        Each dead letter is marked and its message inserted in one transaction. It goes to the queue where it failed, unless
         `destination` is given.
 
         Up to 100 ids are requeued immediately, and the result lists the outcome of each. More ids, a filter, a `rate`, a
-        `canary` or `starts_at` create an `Operation`: its letters are fixed now, and maintenance, or any `runner`, requeues
-        them in batches from `starts_at` on. An operation stops when more than `stop_ratio` of its messages failed an attempt
-        and have not been handled since; the default is 0.1, and 1 disables it. A canary waits for the results of its messages,
-        and without a `stop_ratio` stops at the first failed attempt. `edit` works for a single id; the replaced payload is kept
-        as an edition. Messages older than the inbox retention are refused without `force`. `max_items` limits the action to the
-        oldest letters. Raises `BrokerUnavailableError` if the broker cannot be asked whether the queues exist, and
-        `EncodingError` for an edit that cannot be stored.
+        `canary` or `starts_at` create an `Operation`: its dead letters are fixed now, and maintenance, or any `runner`,
+        requeues them in batches from `starts_at` on. An operation stops when more than `stop_ratio` of its messages failed
+        an attempt and have not been handled since; the default is 0.1, and 1 disables it. A canary waits for the results of
+        its messages, and without a `stop_ratio` stops at the first failed attempt. `edit` works for a single id; the
+        replaced payload is kept as an edition. Messages older than the inbox retention are refused without `force`.
+        `max_items` limits the action to the oldest dead letters. Raises `BrokerUnavailableError` if the broker cannot be
+        asked whether the queues exist, and `EncodingError` for an edit that cannot be stored.
 
-        `expected` is the value of `plan(…).expected`: if the selector now matches other letters, or some have changed,
-        `CountDriftedError` is raised. A number checks only how many letters a filter matches. `before_commit` is awaited with
-        the connection and the result, in the transaction of the action right before its commit, so that its writes, such as an
-        audit entry, commit together with the action. Its errors roll everything back and are raised. It must not end the
-        transaction.
+        `expected` is the value of `plan(…).expected`: if the selector now matches other dead letters, or some have changed,
+        `CountDriftedError` is raised. A number checks only how many dead letters a filter matches. `before_commit` is
+        awaited with the connection and the result, in the transaction of the action right before its commit, so that its
+        writes, such as an audit entry, commit together with the action. Its errors roll everything back and are raised. It
+        must not end the transaction.
         """
         options = Options(
             destination=destination,
@@ -270,7 +270,7 @@ class DeadLetters:
     async def discard_within(
         self, connection: Connection, ids: Sequence[str], *, reason: str | None = None, by: str | None = None
     ) -> Repaired:
-        """Discards the letters with those ids in the transaction that is open on `connection`."""
+        """Discards the dead letters with those ids in the transaction that is open on `connection`."""
         request = Request(action=Action.DISCARD, options=Options(), by=by, reason=reason)
         changes = await (await self._open()).changes.apply(connection, request, ids, frozenset())
         return Repaired(Action.DISCARD, [change.item for change in changes])
@@ -313,7 +313,7 @@ class DeadLetters:
         force: bool = False,
         max_items: int | None = None,
     ) -> Plan:
-        """Dry run of `action`: counts the letters by queue and exception, with a sample and warnings. Changes nothing."""
+        """Dry run of `action`: counts the dead letters by queue and exception, with a sample and warnings. Changes nothing."""
         options = Options(destination=destination, force=force, max_items=max_items, retention=self._retention)
         request = Request(action=Action(one_of("action", action, list(Action))), options=options)
         if isinstance(selector, DeadLetterFilter):
@@ -341,7 +341,7 @@ class DeadLetters:
     async def operation_items(
         self, number: int, *, outcome: ItemOutcome | None = None, after: int = 0, limit: int = 200
     ) -> Sequence[OperationItem]:
-        """Returns the letters of an operation with their outcomes, starting after the position `after`."""
+        """Returns the dead letters of an operation with their outcomes, starting after the position `after`."""
         return await (await self._open()).operations.items(number, outcome=outcome, after=after, limit=limit)
 
     async def count_operations(self, *, active: bool = False, limit: int = 10_001) -> int:
@@ -357,7 +357,7 @@ class DeadLetters:
         backwards: bool = False,
         limit: int = 200,
     ) -> Sequence[OperationItem]:
-        """Returns the letters of an operation, grouped by outcome in the order of `outcomes`, then by position.
+        """Returns the dead letters of an operation, grouped by outcome in the order of `outcomes`, then by position.
 
         Starts after the outcome and position `behind`; with `backwards`, reads back from before it, the nearest first.
         """
@@ -376,7 +376,10 @@ class DeadLetters:
         return await (await self._open()).operations.resume(number, before_commit=before_commit)
 
     async def cancel(self, number: int, *, before_commit: BeforeCommit[Operation] | None = None) -> Operation:
-        """Ends an operation. Processed letters stay changed, the others are released. Raises `RefusedError` if it has ended."""
+        """Ends an operation: processed dead letters stay changed, the others are released.
+
+        Raises `RefusedError` if it has ended.
+        """
         return await (await self._open()).operations.cancel(number, before_commit=before_commit)
 
     async def runner(self) -> OperationsRunner:

@@ -93,7 +93,7 @@ async def operations(
                 operation["stop_reason"] or operation["reason"] or "",
             )
         )
-    numbers = ("LETTERS", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
+    numbers = ("TOTAL", "LEFT", "DONE", "HANDLED", "RETRYING", "FAILED AGAIN")
     headings = ("NUMBER", "ACTION", "STATE", "CREATED", *numbers, "BY", "REASON")
     echo_table(headings, rows, right=frozenset({"NUMBER", "CREATED", *numbers}))
     if page["next"]:
