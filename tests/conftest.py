@@ -209,7 +209,7 @@ async def connection(database: str) -> AsyncIterator[asyncpg.Connection]:
 
 @pytest.fixture(scope="session")
 def _spare_postgres(servers_folder: Path) -> Iterator[EmbeddedPostgres]:
-    """One server for all tests that want their own: they run one after another, and it comes back in no time."""
+    """One server for all tests that want their own: they run one after another, and it restarts at once."""
     server = private_postgres(servers_folder / "own-postgres")
     yield server
     server.stop()

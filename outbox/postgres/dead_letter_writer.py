@@ -22,7 +22,7 @@ _LONGEST_NAME = 1_000
 
 
 def recording_steps(schema: str | None) -> str:
-    """Returns the common table expressions that record each row of the one named `death`, see `sql/dead_letter_writer.sql`."""
+    """Returns the common table expressions that record each row of `dead_message`, see `sql/dead_letter_writer.sql`."""
     tables = ("dead_letter", "edition", "operation", "operation_item")
     names = {table: TableName(SATELLITES[table], schema).sql for table in tables}
     return query("dead_letter_writer.sql", "recorded", **names)

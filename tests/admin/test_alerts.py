@@ -73,7 +73,7 @@ async def round_of(made: Alerting) -> None:
     await made.send()
 
 
-async def died(database: str, message: str, failure: Failure = FAILURE, **fields: Any) -> None:
+async def dead_lettered(database: str, message: str, failure: Failure = FAILURE, **fields: Any) -> None:
     pool = await open_pool(database, size=1, application_name="tests")
     await PostgresArchive(pool, TABLE).record([dead(message, failure=failure, **{"failed_at": datetime.now(UTC), **fields})])
     await pool.close()
@@ -85,7 +85,7 @@ async def test_an_alert_is_sent_once_signed_and_again_when_it_is_resolved(
     async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
         await round_of(made)
         assert receiver.requests == []
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         await round_of(made)
         [(headers, body)] = receiver.requests
@@ -117,7 +117,7 @@ async def test_the_documented_check_accepts_valid_signatures_only(database: str,
     names: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], names)
     async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
     [(headers, body)] = receiver.requests
     assert names["is_genuine"](SECRET, headers, body)
@@ -127,7 +127,7 @@ async def test_the_documented_check_accepts_valid_signatures_only(database: str,
 
 async def test_an_alert_fires_when_its_condition_has_held_for_long_enough(database: str, receiver: Receiver) -> None:
     async with alerts_of(database, rules(receiver, on=["dead_letters"], after=timedelta(hours=1))) as made:
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         assert receiver.requests == []
         for key in made._holds_since:
@@ -138,10 +138,10 @@ async def test_an_alert_fires_when_its_condition_has_held_for_long_enough(databa
 
 async def test_dead_letters_raise_an_alert_above_their_limit(database: str, receiver: Receiver) -> None:
     async with alerts_of(database, rules(receiver, on=["dead_letters"], dead_letters_above=1)) as made:
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         assert receiver.requests == []
-        await died(database, "n")
+        await dead_lettered(database, "n")
         await round_of(made)
         assert len(receiver.requests) == 1
 
@@ -152,7 +152,7 @@ async def test_a_failing_webhook_is_retried_a_limited_number_of_times(
     due = "update outbox_alert_delivery set due_at = now() where due_at is not null"
     async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
         receiver.status = 503
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         await round_of(made)
         assert len(receiver.requests) == 1, "it is not asked again before its time"
@@ -192,7 +192,7 @@ async def test_the_error_of_a_webhook_is_stored_without_its_url(
         receiver.holds, more = asyncio.Event(), {"timeout": timedelta(milliseconds=300)}
     wanted = AlertRules([url], secret=SECRET, on=["dead_letters"], after=AT_ONCE, **more)
     async with alerts_of(database, wanted) as made:
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         row = await connection.fetchrow("select last_error, due_at, target from outbox_alert_delivery")
         assert row is not None
@@ -208,7 +208,7 @@ async def test_the_end_is_sent_after_the_beginning_that_had_to_be_tried_again(
 ) -> None:
     async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
         receiver.status = 503
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         receiver.status = 204
         await connection.execute("update outbox_dead_letter set status = 'discarded'")
@@ -231,7 +231,7 @@ async def test_a_webhook_with_an_invalid_host_is_retried_and_stops_no_other(
         ["https://hooks\N{EN DASH}prod.example/secret-path", receiver.url], secret=SECRET, on=["dead_letters"], after=AT_ONCE
     )
     async with alerts_of(database, wanted) as made:
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         assert len(receiver.requests) == 1
         [row] = await connection.fetch("select last_error, due_at from outbox_alert_delivery where sent_at is null")
@@ -245,7 +245,7 @@ async def test_no_log_contains_the_address_of_a_webhook(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         async with httpx.AsyncClient() as client:
             await client.get(receiver.url.replace("secret-path", "other"))
@@ -265,7 +265,7 @@ async def test_no_span_is_made_of_a_request_to_a_webhook(
 
     monkeypatch.setattr(httpx.AsyncClient, "post", seen)
     async with alerts_of(database, rules(receiver, on=["dead_letters"])) as made:
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
     assert suppressed == [True]
 
@@ -274,9 +274,11 @@ async def test_a_new_group_raises_one_alert_and_a_reopened_group_an_open_one(
     database: str, connection: asyncpg.Connection, receiver: Receiver
 ) -> None:
     async with alerts_of(database, rules(receiver, on=["group_new", "group_reopened"])) as made:
-        await died(database, "old", Failure("KeyError", "long ago", ""), failed_at=datetime.now(UTC) - timedelta(days=1))
-        await died(database, "m")
-        await died(database, "n")
+        await dead_lettered(
+            database, "old", Failure("KeyError", "long ago", ""), failed_at=datetime.now(UTC) - timedelta(days=1)
+        )
+        await dead_lettered(database, "m")
+        await dead_lettered(database, "n")
         await round_of(made)
         await round_of(made)
         [body_sent] = receiver.bodies
@@ -288,7 +290,7 @@ async def test_a_new_group_raises_one_alert_and_a_reopened_group_an_open_one(
         )
         await round_of(made)
         assert len(receiver.requests) == 1
-        await died(database, "again")
+        await dead_lettered(database, "again")
         await round_of(made)
         assert receiver.bodies[1]["data"]["code"] == "group_reopened"
         assert receiver.bodies[1]["data"]["summary"].startswith(
@@ -343,7 +345,7 @@ async def test_in_a_quiet_time_errors_are_sent_and_warnings_wait_or_are_dropped(
     now = datetime.now(UTC)
     quiet = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=1):%H:%M}"
     async with alerts_of(database, rules(receiver, on=["dead_letters", "paused", "group_new"], quiet=quiet)) as made:
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await connection.execute("insert into outbox_control (scope, name, requested_by) values ('relay', '', 'ada')")
         await round_of(made)
         assert [body_sent["data"]["code"] for body_sent in receiver.bodies] == ["dead_letters"]
@@ -364,11 +366,11 @@ async def test_a_warning_that_becomes_an_error_in_a_quiet_time_is_sent(
     now = datetime.now(UTC)
     quiet = f"{now - timedelta(hours=1):%H:%M}-{now + timedelta(hours=1):%H:%M}"
     async with alerts_of(database, rules(receiver, on=["dead_letters"], quiet=quiet)) as made:
-        await died(database, "old", failed_at=now - timedelta(days=1))
+        await dead_lettered(database, "old", failed_at=now - timedelta(days=1))
         await round_of(made)
         assert await connection.fetchval("select severity from outbox_alert") == "warning"
         assert receiver.requests == []
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         await round_of(made)
         [body_sent] = receiver.bodies
@@ -394,7 +396,7 @@ def test_a_quiet_time_ends_at_its_hour_in_its_zone(text: str, at: str, over: str
 async def test_slack_gets_its_own_format_without_a_signature(database: str, receiver: Receiver) -> None:
     wanted = AlertRules([f"slack+{receiver.url}"], on=["group_new"], after=AT_ONCE, dashboard_url="https://shop.example/ui")
     async with alerts_of(database, wanted) as made:
-        await died(database, "m", Failure("shop.Error", "<!channel> & more", ""))
+        await dead_lettered(database, "m", Failure("shop.Error", "<!channel> & more", ""))
         await round_of(made)
         [(headers, body)] = receiver.requests
         assert "webhook-signature" not in headers
@@ -412,11 +414,11 @@ async def test_one_process_is_active_and_another_takes_over(database: str, recei
     ):
         first, second = Alerting(one, wanted), Alerting(other, wanted)
         tasks = [asyncio.create_task(each.run(handle_signals=False)) for each in (first, second)]
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await eventually(lambda: _count(receiver, 1))
         first.stop()
         await tasks[0]
-        await died(database, "n", Failure("KeyError", "x", ""))
+        await dead_lettered(database, "n", Failure("KeyError", "x", ""))
         second.stop()
         await tasks[1]
         assert len(receiver.requests) == 1
@@ -471,7 +473,7 @@ async def test_alerts_are_listed_with_their_notifications(
     wanted = rules(receiver, on=["dead_letters", "group_new"])
     async with alerts_of(database, wanted) as made:
         receiver.status = 500
-        await died(database, "m")
+        await dead_lettered(database, "m")
         await round_of(made)
         async with (
             serving(Admin(db_engine_url=database, alerts=wanted)) as app,

@@ -27,7 +27,7 @@ async def pool(database: str) -> AsyncIterator[Pool]:
 
 @pytest.fixture
 async def letters(pool: Pool) -> None:
-    """Two groups: three letters that died in the last hours, one of them requeued, and one that died long ago."""
+    """Two groups: three dead letters of the last hours, one of them requeued, and an old one."""
     now = datetime.now(UTC)
     hourly = [dead(f"m{hours}", queue="mail", failed_at=now - timedelta(hours=hours, minutes=30)) for hours in (0, 1, 5)]
     await PostgresArchive(pool, TABLE).record(

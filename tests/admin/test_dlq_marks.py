@@ -47,7 +47,7 @@ async def marked(operator: httpx.AsyncClient, group: str, status: str, **more: A
     return response.json()
 
 
-async def died(pool: Pool, message: str, failure: Failure, **fields: Any) -> None:
+async def dead_lettered(pool: Pool, message: str, failure: Failure, **fields: Any) -> None:
     await PostgresArchive(pool, TABLE).record(
         [dead(message, queue="mail", failure=failure, failed_at=datetime.now(UTC), **fields)]
     )
@@ -67,7 +67,7 @@ async def test_a_fixed_group_reopens_when_it_fails_again(
     mark = await marked(operator, group["id"], "fixed")
     assert (mark["marked_as"], mark["marked_by"], mark["count_since"]) == ("fixed", "a operator", 0)
     assert await statuses(viewer) == {"shop.PaymentError": "fixed", "KeyError": "open"}
-    await died(pool, "new", FAILURE)
+    await dead_lettered(pool, "new", FAILURE)
     assert await statuses(viewer) == {"shop.PaymentError": "reopened", "KeyError": "open"}
     again = await answered(viewer, f"/dlq/groups/{group['id']}")
     assert (again["status"], again["mark"]["count_since"], again["count"]) == ("reopened", 1, 4)
@@ -81,18 +81,18 @@ async def test_a_fixed_group_reopens_when_it_fails_again(
 async def test_failures_in_an_older_release_do_not_reopen_a_group_fixed_in_a_later_one(
     pool: Pool, operator: httpx.AsyncClient, viewer: httpx.AsyncClient
 ) -> None:
-    await died(pool, "m1", replace(FAILURE, version="1.0"))
-    await died(pool, "m2", replace(FAILURE, version="1.1"))
+    await dead_lettered(pool, "m1", replace(FAILURE, version="1.0"))
+    await dead_lettered(pool, "m2", replace(FAILURE, version="1.1"))
     [group] = (await answered(viewer, "/dlq/groups"))["items"]
     assert [(each["service_version"], each["count"]) for each in group["versions"]] == [("1.1", 1), ("1.0", 1)]
     await marked(operator, group["id"], "fixed", fixed_in="1.2")
-    await died(pool, "m3", replace(FAILURE, version="1.0"))
+    await dead_lettered(pool, "m3", replace(FAILURE, version="1.0"))
     assert await statuses(viewer) == {"shop.PaymentError": "fixed"}
-    await died(pool, "m4", replace(FAILURE, version="1.2"))
+    await dead_lettered(pool, "m4", replace(FAILURE, version="1.2"))
     assert await statuses(viewer) == {"shop.PaymentError": "reopened"}
     await marked(operator, group["id"], "fixed", fixed_in="1.4")
     assert await statuses(viewer) == {"shop.PaymentError": "fixed"}
-    await died(pool, "m5", replace(FAILURE, version="1.3"))
+    await dead_lettered(pool, "m5", replace(FAILURE, version="1.3"))
     assert await statuses(viewer) == {"shop.PaymentError": "reopened"}, "1.3 is new: it may contain the fix"
     shown = (await answered(viewer, "/dlq"))["items"]
     assert {letter["message_id"]: letter["service_version"] for letter in shown}["m4"] == "1.2"
@@ -114,7 +114,7 @@ async def test_a_muted_group_is_ignored_up_to_its_limit(
     await marked(operator, groups[1]["id"], "muted", muted_above=1)
     assert await statuses(viewer) == {"shop.PaymentError": "muted", "KeyError": "muted"}
     assert await counted() is None
-    await died(pool, "third", FAILURE)
+    await dead_lettered(pool, "third", FAILURE)
     assert await statuses(viewer) == {"shop.PaymentError": "reopened", "KeyError": "muted"}
     assert await counted() == "3 dead letters are open, 2 of them new"
 
@@ -152,7 +152,7 @@ async def test_parked_messages_are_a_group_that_can_be_fixed_and_reopened(
 
 
 async def test_a_group_names_the_handler_of_its_queue(pool: Pool, viewer: httpx.AsyncClient) -> None:
-    await died(pool, "m", FAILURE)
+    await dead_lettered(pool, "m", FAILURE)
     await pool.execute(
         "insert into outbox_component (id, kind, name, host, process_id, version, every, activity, consumers, started_at, "
         "seen_at) values ('w', 'worker', 'mail-1', 'web-1', 1, '1', '5 s', '{}', "

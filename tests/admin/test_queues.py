@@ -84,7 +84,7 @@ async def deliver(
     )
 
 
-async def died(connection: asyncpg.Connection, queue: str, number: int, status: str = "open") -> None:
+async def dead_lettered(connection: asyncpg.Connection, queue: str, number: int, status: str = "open") -> None:
     await connection.execute(
         "insert into outbox_dead_letter (source, exchange, queue, message_id, routing_key, body, tracking_ids, created_at, "
         "attempt, cause, exception_type, exception_message, exception_traceback, status) "
@@ -118,8 +118,8 @@ async def test_a_queue_is_shown_with_its_workers_depth_rates_and_handling_times(
         "(date_trunc('minute', now()) - interval '2 minutes', 60, 'billing.paid', '', 600), "
         "(date_trunc('minute', now()) - interval '2 minutes', 60, 'mail.sent', '', 900)"
     )
-    await died(connection, "billing", 4)
-    await died(connection, "billing", 5, "requeued")
+    await dead_lettered(connection, "billing", 4)
+    await dead_lettered(connection, "billing", 5, "requeued")
     found = (await listed(viewer))["billing"]
     assert {name: found[name]["value"] for name in ("queued", "in_flight", "retrying", "dead_letter_count")} == {
         "queued": 7,

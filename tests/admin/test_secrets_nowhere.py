@@ -82,11 +82,11 @@ async def dead(database: str, caplog: pytest.LogCaptureFixture, logged: list[str
                 id_ = await Publisher().publish(connection, "order.failing", **carried)
                 QUOTED[str(id_)] = QUOTING[how](secret)
 
-        async def all_have_died() -> bool:
+        async def all_are_dead_letters() -> bool:
             count: int = await pool.fetchval("select count(*) from outbox_dead_letter")
             return count == len(SECRETS)
 
-        await eventually(all_have_died, timeout=SOON)
+        await eventually(all_are_dead_letters, timeout=SOON)
         relay.stop()
         await relaying
     logged.extend(caplog.messages)

@@ -58,7 +58,7 @@ class Harness(Protocol):
 
     name: str
     lease: timedelta
-    """How long the broker may take to notice that a worker died."""
+    """How long the broker may take to notice that a worker was killed."""
 
     def broker(self, observer: Observer | None = None) -> Broker:
         """An adapter of its own; in memory it is always the same."""
@@ -166,7 +166,7 @@ def _stored_in_rabbit(dead: Mapping[str, Any]) -> StoredDeadLetter:
 
 
 def _cause_in_rabbit(headers: Mapping[str, Any]) -> str:
-    """The broker itself says `expired` in a header of its own when the message died while it waited."""
+    """The broker itself says `expired` in a header of its own when the message expired while it waited."""
     return str(headers.get("x-outbox-cause") or headers.get("x-first-death-reason") or "")
 
 

@@ -1,4 +1,4 @@
-"""What every broker promises of messages that come back: when, where, in which order, and with what."""
+"""What every broker guarantees about redelivered messages: when, where, in which order, and with what."""
 
 import time
 from contextlib import AsyncExitStack

@@ -9,7 +9,7 @@ from tests.dashboard.stage import Stage
 
 
 async def failed(stage: Stage, why: str, count: int = 1, kind: str = "card", **more: Any) -> Sequence[Mapping[str, Any]]:
-    """So many payments that died of `why`, newest first."""
+    """So many payments that failed with `why`, newest first."""
     stage.breaks()
     await stage.publish(*({"payment": number, "fails": kind, "why": why, **more} for number in range(count)))
     return await stage.dead_letters(count, q=f'"{why}"')

@@ -1,4 +1,4 @@
-"""Every screen, in both themes, with and without anything to show and while the API fails: nothing that axe holds serious."""
+"""Every screen, in both themes, with and without anything to show and while the API fails: no serious finding of axe."""
 
 import json
 from collections.abc import AsyncIterator

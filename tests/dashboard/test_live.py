@@ -49,7 +49,7 @@ async def test_a_relay_that_is_killed_turns_lost(visit: Visit, relay: OurProcess
     await expect(page.get_by_role("region", name="Alive")).to_contain_text(re.compile(r"1 lost"))
 
 
-async def test_the_stream_comes_back_and_what_happened_meanwhile_is_shown(
+async def test_the_stream_reconnects_and_missed_changes_are_shown(
     stage: Stage, visit: Visit, proxied: tuple[Proxy, Stage]
 ) -> None:
     proxy, behind = proxied

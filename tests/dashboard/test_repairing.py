@@ -32,7 +32,7 @@ async def test_from_the_overview_to_what_failed_and_why(stage: Stage, visit: Vis
     await expect(shown.get_by_role("listitem").filter(has_text="Attempt 1 failed")).to_be_visible()
 
 
-async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage: Stage, visit: Visit) -> None:
+async def test_a_requeued_message_fails_again_and_the_list_keeps_its_filter(stage: Stage, visit: Visit) -> None:
     letter, other = await failed(stage, "the bank is on strike", 2)
     page = await visit("dead-letters?view=messages&q=strike&sort=oldest")
     await expect(rows(page)).to_have_count(2)
@@ -54,7 +54,7 @@ async def test_one_goes_and_comes_back_dead_and_the_list_keeps_its_filter(stage:
     await expect(entries.filter(has_text="Failed again")).to_be_visible()
 
 
-async def test_one_goes_and_does_not_come_back(stage: Stage, visit: Visit) -> None:
+async def test_a_requeued_message_is_handled(stage: Stage, visit: Visit) -> None:
     letter, *_ = await failed(stage, "the bank has moved")
     stage.fix()
     page = await visit(f"dead-letters/{letter['id']}", Role.OPERATOR)
@@ -101,7 +101,7 @@ async def test_all_that_match_go_with_a_canary_first_once_their_number_is_typed(
     outcomes = page.get_by_role("region", name="Items")
     await expect(outcomes.get_by_role("tab", name="Requeued")).to_contain_text("60")
     await expect(outcomes.get_by_role("tab", name="Failed again")).to_have_count(0)
-    # Sent is not handled: the page goes on telling what becomes of them.
+    # Sent is not handled: the page continues to show their results.
     results = page.get_by_label("Outcomes of sent messages")
     await expect(results).to_have_text(
         re.compile(r"Waiting\s*0\s*Retrying\s*0\s*Handled\s*60\s*Failed again\s*0"), timeout=90_000
@@ -145,11 +145,11 @@ async def test_a_chain_is_followed_from_a_dead_letter_as_waterfall_tree_and_tabl
         await expect(drawn.get_by_role("treeitem", name="order.rejected")).to_be_visible()
     await page.get_by_role("tab", name="table").click()
     table = page.get_by_role("region", name="Messages of the chain")
-    died = table.get_by_role("row").filter(has_text="orders.payment")
-    await expect(died).to_contain_text("dead letter")
-    await expect(died).to_contain_text("no payment is taken")
+    payment = table.get_by_role("row").filter(has_text="orders.payment")
+    await expect(payment).to_contain_text("dead letter")
+    await expect(payment).to_contain_text("no payment is taken")
     await expect(table.get_by_role("row").filter(has_text="order.rejected")).to_contain_text("order.placed")
-    await died.get_by_role("button").click()
+    await payment.get_by_role("button").click()
     await page.get_by_role("region", name="Selected message").get_by_role("link", name="Dead letter").click()
     await expect(row(page, letter)).to_be_visible()
 

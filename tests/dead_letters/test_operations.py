@@ -66,11 +66,11 @@ async def read(dead_letters: DeadLetters, number: int) -> Operation:
 async def come_back(pool: Pool, count: int) -> None:
     """Dead-letters the first `count` requeued messages again, as an archiver or a queue in PostgreSQL does."""
     await pool.execute(
-        "with died as ("
+        "with failed as ("
         " update outbox_dead_letter set status = 'open', deaths = deaths + 1, requeue_count = requeue_count + 1"
         " where id in (select id from outbox_dead_letter where status = 'requeued' order by id limit $1) returning id) "
         "update outbox_operation_item set outcome = 'died again', check_at = now() "
-        "from died where letter = died.id::text and outcome = 'done'",
+        "from failed where letter = failed.id::text and outcome = 'done'",
         count,
     )
 

@@ -83,9 +83,9 @@ async def test_the_first_message_that_fails_again_stops_it_until_it_is_set_again
     await policies.apply()
     await finish(dead_letters)
     await pool.execute(
-        "with died as (update outbox_dead_letter set status = 'open', deaths = deaths + 1, requeue_count = requeue_count + 1"
+        "with failed as (update outbox_dead_letter set status = 'open', deaths = deaths + 1, requeue_count = requeue_count + 1"
         " where status = 'requeued' returning id) update outbox_operation_item set outcome = 'died again', check_at = now()"
-        " from died where letter = died.id::text and outcome = 'done'"
+        " from failed where letter = failed.id::text and outcome = 'done'"
     )
     await finish(dead_letters)
     assert await policies.apply() == 1

@@ -68,7 +68,7 @@ async def test_what_was_sent_is_settled_at_once_though_a_publisher_holds_the_row
             on_conflict = "ignore" if what == "ignored" else "replace"
             await publish(connection, "a2", dedup_key="d", on_conflict=on_conflict)
         assert await claimed(store, 10) == ["a1"]
-    assert await store.repair_lanes() == (0 if what == "ignored" else 1)  # a row that is only met is released all the same
+    assert await store.repair_lanes() == (0 if what == "ignored" else 1)  # a row that is only met is released, too
     sent: list[str] = []
     while taken := await claimed(store, 10):
         sent += taken

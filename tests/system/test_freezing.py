@@ -1,4 +1,4 @@
-"""SIGSTOP for longer than every timeout: others take over, and who comes back late changes nothing."""
+"""SIGSTOP for longer than every timeout: others take over, and what resumes late changes nothing."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Every server can be reached over TLS, with an authority of one's own and a client's certificate."""
+"""Every server can be reached over TLS, with a private authority and a client's certificate."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 -- name: archive
 -- Records dead messages of a broker. Clocks of other hosts may be ahead, so failure times are limited to now. A message without a time of
 -- publication gets that of its failure. Dead letters of one message must be recorded by successive statements, never by the same.
-with death as materialized (
+with dead_message as materialized (
     select number, source, exchange, queue, message_id, routing_key, body, content_type, headers::jsonb as headers,
         properties::jsonb as properties, header_types::jsonb as header_types, tracking_ids::jsonb as tracking_ids, ordering_key, hlc,
         coalesce(created_at, least(last_failed_at, now()), now()) as created_at, attempt,
@@ -21,7 +21,7 @@ with death as materialized (
 ),
 {recorded}
 select count(*)
-from death
+from dead_message
 
 -- name: known_queues
 -- Queues with a binding in the database, and queues of workers whose components are still recorded.

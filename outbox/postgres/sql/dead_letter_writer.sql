@@ -1,5 +1,5 @@
 -- name: recorded
--- Records each row of the step `death`, which comes before, identified by (queue, message_id, requeue_count, attempt, body).
+-- Records each row of the step `dead_message`, which comes before, identified by (queue, message_id, requeue_count, attempt, body).
 --
 -- `known`: recorded already, by a process that crashed between writing it and acknowledging the message, or before an edit. `earlier`:
 -- the dead letter that was requeued and failed again, preferably the one with this body. It is opened again, unless another statement
@@ -11,26 +11,26 @@
 -- Dead letters of a message are looked up by its id, one message after another (`offset 0` keeps it so). The queue is hidden from the
 -- planner: without statistics it expects few dead letters in a queue, and reads all of them.
 found as materialized (
-    select death.number, letter.id, letter.requeue_count, letter.attempt, letter.body = death.body as is_same_body
-    from death
+    select dead_message.number, letter.id, letter.requeue_count, letter.attempt, letter.body = dead_message.body as is_same_body
+    from dead_message
     cross join lateral (
         select id, requeue_count, attempt, body
         from {dead_letter}
-        where message_id = death.message_id and queue || '' = death.queue
+        where message_id = dead_message.message_id and queue || '' = dead_message.queue
         offset 0
     ) as letter
 ),
 known as (
     select number
-    from death
+    from dead_message
     join found using (number, requeue_count, attempt)
-    where is_same_body or death.body = any(array(select body from {edition} where dead_letter_id = found.id))
+    where is_same_body or dead_message.body = any(array(select body from {edition} where dead_letter_id = found.id))
 ),
 earlier as (
-    select distinct on (number) death.*, found.id as letter_id
-    from death
+    select distinct on (number) dead_message.*, found.id as letter_id
+    from dead_message
     join found using (number)
-    where found.requeue_count < death.requeue_count and number not in (select number from known)
+    where found.requeue_count < dead_message.requeue_count and number not in (select number from known)
     order by number, is_same_body desc, found.requeue_count desc, found.id desc
 ),
 reopened as (
@@ -56,15 +56,15 @@ back as materialized (
     select id::text as letter, requeue_count, false as is_elsewhere
     from reopened
     union
-    select letter.id::text, death.requeue_count, true
-    from death
+    select letter.id::text, dead_message.requeue_count, true
+    from dead_message
     cross join lateral (
         select id
         from {dead_letter}
-        where message_id = death.message_id and queue || '' <> death.queue
+        where message_id = dead_message.message_id and queue || '' <> dead_message.queue
         offset 0
     ) as letter
-    where death.requeue_count > 0 and death.number not in (select number from known)
+    where dead_message.requeue_count > 0 and dead_message.number not in (select number from known)
 ),
 bounced as (
     update {operation_item} as item
@@ -84,7 +84,7 @@ dead_lettered as (
     select source, exchange, queue, message_id, routing_key, body, content_type, headers, properties, header_types, tracking_ids,
         ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type, exception_message, exception_traceback,
         failures, fingerprint, worker, failures -> -1 ->> 'version', preview, to_tsvector('simple', search), shown_message, least(first_failed_at, failed_at), failed_at
-    from death
+    from dead_message
     where number not in (select number from known) and number not in (select number from reopened)
     order by number
     on conflict (queue, md5(message_id), requeue_count, attempt, md5(body)) where message_id is not null do nothing

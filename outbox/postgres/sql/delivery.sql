@@ -353,7 +353,7 @@ with gone as (
     returning delivery.*, settled.source, settled.cause, settled.exception_type, settled.exception_message,
         settled.exception_traceback, settled.failed, settled.fingerprint, settled.worker, settled.preview, settled.search, settled.shown_message
 ),
-death as materialized (
+dead_message as materialized (
     select id as number, source, exchange, queue, message_id, routing_key, body, content_type, headers, null::jsonb as properties,
         null::jsonb as header_types, tracking_ids, ordering_key, hlc, created_at, attempt, requeue_count, cause, exception_type,
         exception_message, exception_traceback, coalesce(failures, '[]') || failed::jsonb as failures, fingerprint, worker, preview,

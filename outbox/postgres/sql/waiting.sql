@@ -225,7 +225,7 @@ returning id, queue, message_id, routing_key, body, content_type, headers::text 
 insert into {history} (fact, message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message, component)
 select 'died', message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message, $9
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::text[], $8::text[])
-    as death (message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message)
+    as dead_message (message_id, root_id, parent_id, routing_key, queue, attempt, error_type, error_message)
 
 -- name: ring_deliveries
 select pg_catalog.pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname || '.' || relname, 'UTF8')), 1, 12), 'hex'), '')

@@ -54,10 +54,10 @@ def read_dead_message(queue: str, arrival: Arrival) -> DeadMessage:
     """
     content = read_content(arrival.header)
     headers, properties = content.headers, content.properties
-    deaths = headers.get("x-death")
-    deaths = [death for death in deaths if isinstance(death, dict)] if isinstance(deaths, list) else []
+    entries = headers.get("x-death")
+    entries = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     # The broker adds this entry when it dead-letters a message itself.
-    broker_entry: Mapping[str, Any] = next((death for death in deaths if death.get("queue") == queue), {})
+    broker_entry: Mapping[str, Any] = next((entry for entry in entries if entry.get("queue") == queue), {})
     attempt = _read_or(lambda: read_attempt(headers), 1)
     failure, failures = _read_failures(headers, broker_entry, attempt)
     tracking_ids: tuple[str, ...] = _read_or(lambda: read_tracking_ids(headers), ())
