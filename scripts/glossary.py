@@ -40,7 +40,7 @@ CEILINGS: dict[str, tuple[str, int]] = {
     r"heed(?:s|ed|ing)?": ("respect", 0),
     r"whoever": ("the role: a client, an operator", 3),
     r"somebody": ("the role: an operator, a producer", 1),
-    r"nobody": ("no worker, no client", 6),
+    r"nobody": ("no worker, no client", 7),
     r"told": ("report, return, notify", 0),
     r"tells?": ("report, return, notify", 0),
     r"mends?": ("hint, fix", 1),

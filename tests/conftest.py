@@ -70,7 +70,7 @@ _RABBITMQ_FIXTURES = {"rabbitmq_server", "broker_url", "broker_admin", "own_rabb
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker that `make test-fast` leaves out other `rabbitmq` and `chaos`; let tests interrupt processes."""
+    """Declare the marker that `make test-fast` leaves out with `rabbitmq` and `chaos`; let tests interrupt processes."""
     # A shell starts background jobs with SIGINT ignored, and everything that they start would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

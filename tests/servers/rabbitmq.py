@@ -355,4 +355,4 @@ def with_vhost(url: str, vhost: str) -> str:
 def _account() -> Account:
     if os.geteuid() != 0 or is_of_another_release():
         return Account(os.geteuid(), os.getegid(), switched=False)
-    return account_named("rabbitmq", "unbound")
+    return account_named("rabbitmq", "nobody")
