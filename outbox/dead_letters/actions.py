@@ -147,6 +147,14 @@ class ItemOutcome(StrEnum):
     FAILED_AGAIN = "died again"
 
 
+_DONE_ALREADY = {
+    Action.REQUEUE: frozenset({"already requeued", "already sent"}),
+    Action.DISCARD: frozenset({"already discarded"}),
+    Action.RESTORE: frozenset({"open already"}),
+}
+"""Why `sql/repair.sql` skips a dead letter that is as the action would leave it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One dead letter in an action: its id as operators know it, its outcome, and the reason."""
@@ -154,6 +162,10 @@ class Item:
     id: str
     outcome: ItemOutcome
     reason: str = ""
+
+    def is_done_already(self, action: Action) -> bool:
+        """Whether it was skipped because it is as `action` would leave it; otherwise it could not be changed now."""
+        return self.outcome is ItemOutcome.SKIPPED and self.reason in _DONE_ALREADY.get(action, ())
 
 
 class Result(StrEnum):

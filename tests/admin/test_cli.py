@@ -265,7 +265,7 @@ def test_ids_are_requeued_at_once_and_each_is_answered(run: Run, on: Any) -> Non
     assert json.loads(run("dlq", "discard", "2", "--json").stdout) == {
         "action": "discard",
         "counts": {"discarded": 1},
-        "items": [{"id": "2", "outcome": "discarded", "reason": ""}],
+        "items": [{"id": "2", "outcome": "discarded", "reason": "", "done_already": False}],
     }
     assert on(statuses) == ["requeued", "discarded"]
     assert run("dlq", "restore", "2").exit_code == 0

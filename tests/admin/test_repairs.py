@@ -123,7 +123,28 @@ async def test_more_than_a_hundred_ids_or_a_rate_make_an_operation(pool: Pool, o
     assert (later.status_code, later.json()["state"]) == (202, "running")
     assert later.json()["next_batch_at"] == later.json()["options"]["starts_at"]
     busy = (await ask(operator, "discard", ids[:1])).json()["items"][0]
-    assert (busy["outcome"], busy["reason"]) == ("skipped", "in operation 2")
+    assert (busy["outcome"], busy["reason"], busy["done_already"]) == ("skipped", "in operation 2", False)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "reason", "done_already"),
+    [
+        ("requeue", "requeue", "already requeued", True),
+        ("discard", "discard", "already discarded", True),
+        ("discard", "requeue", "already discarded", False),
+        ("requeue", "discard", "already requeued", False),
+        ("requeue", "restore", "already requeued", False),
+        (None, "restore", "open already", True),
+    ],
+)
+async def test_a_skipped_dead_letter_is_done_already_or_in_the_way(
+    pool: Pool, operator: httpx.AsyncClient, first: str | None, then: str, reason: str, done_already: bool
+) -> None:
+    ids = await add_dead_letters(pool)
+    if first is not None:
+        await ask(operator, first, ids)
+    [item] = (await ask(operator, then, ids)).json()["items"]
+    assert item == {"id": ids[0], "outcome": "skipped", "reason": reason, "done_already": done_already}
 
 
 @pytest.mark.parametrize(

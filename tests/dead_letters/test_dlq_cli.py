@@ -260,13 +260,21 @@ def test_scripts_get_json(dlq: Dlq, on: Any) -> None:
     assert json.loads(dlq("requeue", "1", "--json").stdout) == {
         "action": "requeue",
         "counts": {"requeued": 1},
-        "items": [{"id": "1", "outcome": "requeued", "reason": ""}],
+        "items": [{"id": "1", "outcome": "requeued", "reason": "", "done_already": False}],
     }
     done = json.loads(dlq("requeue", "--all", "--yes", "--json").stdout)
     assert (done["id"], done["state"], done["item_count"], done["counts"]) == ("1", "finished", 1, {"requeued": 1})
     assert [operation["id"] for operation in json.loads(dlq("operations", "--json").stdout)["items"]] == ["1"]
     assert json.loads(dlq("operations", "1", "--outcome", "requeued", "--json").stdout)["items"] == [
-        {"id": "2", "outcome": "requeued", "reason": "", "position": 1, "result": "waiting", "failed_attempt_count": 0}
+        {
+            "id": "2",
+            "outcome": "requeued",
+            "reason": "",
+            "done_already": False,
+            "position": 1,
+            "result": "waiting",
+            "failed_attempt_count": 0,
+        }
     ]
 
 

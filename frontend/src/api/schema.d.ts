@@ -3643,6 +3643,11 @@ export interface components {
          * @description The outcome for one dead letter.
          */
         ItemResponse: {
+            /**
+             * Done Already
+             * @description Whether it was skipped because it already is as the action would leave it.
+             */
+            done_already: boolean;
             /** Id */
             id: string;
             /**
@@ -4161,6 +4166,11 @@ export interface components {
          * @description A dead letter of an operation.
          */
         OperationItemResponse: {
+            /**
+             * Done Already
+             * @description Whether it was skipped because it already is as the action would leave it.
+             */
+            done_already: boolean;
             /**
              * Failed Attempt Count
              * @description Number of failed attempts since the requeue.

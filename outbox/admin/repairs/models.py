@@ -35,11 +35,15 @@ class ItemResponse(Model):
     id: str
     outcome: Outcome
     reason: Annotated[str, Field(description="Why the action was not done. Empty if it was.")]
+    done_already: Annotated[
+        bool, Field(description="Whether it was skipped because it already is as the action would leave it.")
+    ]
 
     @classmethod
     def of(cls, action: Action, item: Item) -> Self:
         """Converts an item."""
-        return cls(id=item.id, outcome=outcome_word(action, item.outcome), reason=item.reason)
+        word, done_already = outcome_word(action, item.outcome), item.is_done_already(action)
+        return cls(id=item.id, outcome=word, reason=item.reason, done_already=done_already)
 
 
 class RepairResponse(Model):
@@ -214,6 +218,7 @@ class OperationItemResponse(ItemResponse):
                 "id": item.item.id,
                 "outcome": word,
                 "reason": item.item.reason,
+                "done_already": item.item.is_done_already(action),
                 "position": item.position,
                 "result": result,
                 "failed_attempt_count": item.failed_attempts,

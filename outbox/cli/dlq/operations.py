@@ -30,12 +30,6 @@ OUTCOMES = (
 """Outcomes of a dead letter in a change, in the order of the summary."""
 _DONE = frozenset({"requeued", "discarded", "restored", "purged"})
 _FAILED = frozenset({"refused", "not_found", "failed_again"})
-_DONE_EARLIER = {
-    "requeue": ("already requeued", "already sent"),
-    "discard": ("already discarded",),
-    "restore": ("open already",),
-}
-"""Why an action skips a dead letter that already is as the action would leave it."""
 _NOT_DONE = frozenset({"stopped", "cancelled", "paused"})
 """States of an operation that did not finish its work."""
 _WORDS = {"failed_again": "failed again", "not_found": "not found"}
@@ -266,7 +260,7 @@ async def conclude(client: Client, answer: Mapping[str, Any], *, as_json: bool) 
             if is_operation
             else [item for item in answer["items"] if item["outcome"] == "skipped"]
         )
-        failed = any(item["reason"] not in _DONE_EARLIER.get(answer["action"], ()) for item in items)
+        failed = not all(item.get("done_already") for item in items)
     if as_json:
         echo_json(answer)
     elif is_operation:
