@@ -147,6 +147,13 @@ async def test_a_skipped_dead_letter_is_done_already_or_in_the_way(
     assert item == {"id": ids[0], "outcome": "skipped", "reason": reason, "done_already": done_already}
 
 
+async def test_a_message_that_a_relay_has_sent_meanwhile_is_requeued_already(pool: Pool, operator: httpx.AsyncClient) -> None:
+    id_ = await park(pool)
+    await pool.execute("update outbox_table set failed_at = null, sent_at = now()")
+    [item] = (await ask(operator, "requeue", [id_])).json()["items"]
+    assert item == {"id": id_, "outcome": "skipped", "reason": "already sent", "done_already": True}
+
+
 @pytest.mark.parametrize(
     ("verb", "more"),
     [
