@@ -5,7 +5,8 @@ import styles from "./Table.module.css";
 /**
  * A table that scrolls horizontally if it is too wide, and is dimmed while its rows are those of another filter or page. Rows and
  * cells are plain `tr`, `th`, `td`. In tables that `fold`, they need explicit roles, because some browsers drop the implicit ones
- * when CSS changes their display.
+ * when CSS changes their display, and a cell that is unclear without its heading has it in an element with `data-head`, which is
+ * shown only in cards.
  */
 export function Table({
   label,

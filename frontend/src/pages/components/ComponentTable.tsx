@@ -106,15 +106,15 @@ function Row({
         </ul>
       </td>
       <td role="cell" className={styles.nowrap}>
-        <span className={styles.label}>{texts.lastHeartbeat} </span>
+        <span data-head>{texts.lastHeartbeat} </span>
         <Ago at={one.lastHeartbeatAt} />
       </td>
       <td role="cell">
-        <span className={styles.label}>{texts.host} </span>
+        <span data-head>{texts.host} </span>
         {one.host} <span className={styles.below}>{texts.process(one.processId)}</span>
       </td>
       <td role="cell">
-        <span className={styles.label}>{texts.version} </span>
+        <span data-head>{texts.version} </span>
         {one.version}
       </td>
     </tr>

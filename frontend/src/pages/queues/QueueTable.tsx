@@ -162,7 +162,7 @@ function Row({ of }: { of: Queue }) {
 function Labelled({ by, children }: { by: string; children: React.ReactNode }) {
   return (
     <>
-      <span className={styles.label}>{by} </span>
+      <span data-head>{by} </span>
       {children}
     </>
   );

@@ -35,6 +35,7 @@ export function AccessList() {
                     </th>
                     <td role="cell">{one.role}</td>
                     <td role="cell">
+                      <span data-head>{texts.validUntil} </span>
                       {one.last_day ?? texts.unlimited}{" "}
                       {one.expired && <Badge tone="bad">{texts.expired}</Badge>}
                       {one.revoked_at && (
@@ -73,9 +74,11 @@ export function AccessList() {
                     </th>
                     <td role="cell">{one.role}</td>
                     <td role="cell">
+                      <span data-head>{texts.loggedIn} </span>
                       <Ago at={one.created_at} />
                     </td>
                     <td role="cell">
+                      <span data-head>{texts.sessionEnds} </span>
                       <Ago at={one.expires_at} />
                     </td>
                     <td role="cell">
