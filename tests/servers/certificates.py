@@ -1,6 +1,10 @@
 """Certificates for tests of TLS: an authority of their own, and in files what a server and its client need."""
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -36,3 +40,44 @@ class Certificates:
         """The query of a client's URL, with its names of the three files."""
         files: Mapping[str, Path] = {authority: self.authority, certificate: self.client, key: self.client_key}
         return urlencode({name: str(path) for name, path in files.items()}, safe="/")
+
+
+async def _any(reader: asyncio.StreamReader) -> bytes:
+    return await reader.read(1 << 16)
+
+
+@asynccontextmanager
+async def over_tls(
+    port: int, certificates: Certificates, *, ask: bool = False, read: Callable[[asyncio.StreamReader], Awaitable[bytes]] = _any
+) -> AsyncIterator[int]:
+    """Makes a server on this machine that knows no TLS reachable over it, at the port that is yielded.
+
+    `ask`: clients need a certificate. `read` reads what the server sends, and may change it; nothing is the end.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificates.authority))
+    context.load_cert_chain(certificates.server, certificates.server_key)
+    context.verify_mode = ssl.CERT_REQUIRED if ask else ssl.CERT_NONE
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behind, to_server = await asyncio.open_connection("127.0.0.1", port)
+        directions = [asyncio.create_task(_passed_on(*way)) for way in ((_any, reader, to_server), (read, behind, writer))]
+        try:
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for direction in directions:
+                direction.cancel()
+            to_server.close()
+            writer.close()
+
+    # A handshake that fails is the client's to report.
+    async with await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def _passed_on(
+    read: Callable[[asyncio.StreamReader], Awaitable[bytes]], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    with contextlib.suppress(OSError, EOFError):
+        while data := await read(reader):
+            writer.write(data)
+            await writer.drain()

@@ -1,9 +1,10 @@
 """Kafka for tests: librdkafka's mock brokers in the test process, which other processes reach by TCP, or a named cluster."""
 
+import asyncio
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from enum import IntEnum
 from functools import cache
 from importlib.metadata import files
@@ -11,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from outbox.core.urls import kafka_hosts
+from tests.servers.certificates import Certificates, over_tls
 from tests.support import eventually
 
 PRODUCE = 0
@@ -221,6 +223,21 @@ class MockKafka(Kafka):
         """Makes every broker answer that much later."""
         for broker in self._brokers:
             assert _library().rd_kafka_mock_broker_set_rtt(self._cluster, broker, milliseconds) == 0
+
+    @asynccontextmanager
+    async def over_tls(self, certificates: Certificates) -> AsyncIterator[str]:
+        """Yields a URL at which the only broker asks for a certificate. Its answers name that address for the broker's own."""
+        assert len(self._brokers) == 1
+        port = int(self.hosts.rpartition(":")[2])
+
+        async def read(reader: asyncio.StreamReader) -> bytes:
+            size = await reader.readexactly(4)
+            answer = await reader.readexactly(int.from_bytes(size))
+            return size + answer.replace(b"127.0.0.1" + port.to_bytes(4), b"127.0.0.1" + encrypted.to_bytes(4))
+
+        async with over_tls(port, certificates, ask=True, read=read) as encrypted:
+            files = certificates.options("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+            yield f"kafkas://127.0.0.1:{encrypted}/?{files}"
 
 
 @contextmanager

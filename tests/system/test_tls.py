@@ -1,12 +1,13 @@
 """Every server can be reached over TLS, with a private authority and a client's certificate."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -14,26 +15,37 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from outbox import Consumer, MessageRelay, Publisher, Worker, ensure_outbox_schema_sync
-from outbox.admin import Role
+from outbox.admin import Admin, OpenIDConnect, Role
+from outbox.admin.alerts import AlertRules
+from outbox.admin.alerts.monitor import Sender
+from outbox.admin.oidc import LoginFailedError, Provider, State
 from outbox.admin.principals import new_token
 from outbox.errors import BrokerUnavailableError, ConfigurationError
-from outbox.ports import Confirmed, Unroutable
+from outbox.ports import CONFIRMED, Confirmed, Unroutable
 from outbox.postgres.pool import connect_to
 from outbox.postgres.queries import TableName
+from outbox.transports.aws import AwsTransport
+from outbox.transports.kafka import KafkaTransport
 from outbox.transports.nats import NatsTransport
 from outbox.transports.postgres import PostgresBroker
 from outbox.transports.rabbitmq import RabbitBroker
+from outbox.transports.rabbitmq.overview import Management
 from outbox.transports.redis import RedisTransport
 from tests.contract.harness import Recorder
 from tests.contract.support import message
-from tests.servers.certificates import Certificates
+from tests.servers.certificates import Certificates, over_tls
+from tests.servers.kafka import mock_kafka
+from tests.servers.moto import REGION, Moto
 from tests.servers.nats import Nats, running_nats
 from tests.servers.pgbouncer import pooled
 from tests.servers.rabbitmq import OwnRabbitMQ
 from tests.servers.redis import DURABLE, Redis, running_redis
 from tests.support import eventually
+from tests.support.oidc import CLIENT, FakeProvider
 from tests.support.processes import free_port
 from tests.support.processes import running as run_process
+from tests.support.serving import in_a_thread
+from tests.support.webhooks import SECRET, receiving
 from tests.worker.support import running
 
 TIMEOUT = timedelta(seconds=30)
@@ -145,6 +157,24 @@ async def test_a_stream_server_with_a_foreign_certificate_gets_nothing(
         await transport.close()
 
 
+async def test_kafka_gets_messages_over_tls_from_clients_with_a_certificate(certificates: Certificates) -> None:
+    with mock_kafka(brokers=1) as cluster:
+        topic = cluster.new_topic()
+        async with cluster.over_tls(certificates) as url:
+            transport = KafkaTransport(url)
+            try:
+                assert await transport.send([message(topic, b"1")], timeout=TIMEOUT) == [CONFIRMED]
+            finally:
+                await transport.close()
+            certificates.renew()
+            transport = KafkaTransport(url)
+            with pytest.raises(BrokerUnavailableError, match="certificate"):
+                await transport.open()
+            await transport.close()
+        [record] = await cluster.read(topic, 1)
+        assert record.value() == b"1"
+
+
 async def test_a_rabbitmq_with_a_foreign_certificate_gets_nothing(
     own_rabbitmq: OwnRabbitMQ, certificates: Certificates
 ) -> None:
@@ -177,6 +207,87 @@ async def test_postgresql_is_unavailable_with_a_file_that_cannot_be_read(name: s
     broker = PostgresBroker(missing, table=TableName.parse("outbox_table"), exchange_name="shop", observer=Recorder())
     with pytest.raises(BrokerUnavailableError, match=rf"{name} names /nope.pem, which cannot be read: No such file"):
         await broker.open()
+
+
+async def test_aws_is_trusted_by_the_authorities_of_the_environment(
+    moto: Moto, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moto.create_queue("mail")
+
+    async def send(url: str) -> object:
+        transport = AwsTransport(url, queue="mail")
+        try:
+            await transport.open()
+            return await transport.send([message("mail.sent", b"1")], timeout=TIMEOUT)
+        finally:
+            await transport.close()
+
+    async with over_tls(moto.port, certificates) as port:
+        url = f"sqs://{REGION}?endpoint_url=https://127.0.0.1:{port}"
+        with pytest.raises(BrokerUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
+            await send(url)
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificates.authority))
+        assert await send(url) == [CONFIRMED]
+    assert [each["Body"] for each in moto.receive("mail")] == ["1"]
+
+
+async def refused_then_trusted(
+    request: Callable[[], Awaitable[str]], certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`request` returns its problem, empty on success."""
+    assert "CERTIFICATE_VERIFY_FAILED" in await request()
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
+    assert await request() == ""
+
+
+async def test_a_webhook_is_trusted_by_the_authorities_of_the_environment(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with receiving() as webhook, over_tls(urlsplit(webhook.url).port or 0, certificates) as port:
+        rules = AlertRules([f"https://127.0.0.1:{port}/hooks/secret-path"], secret=SECRET)
+
+        async def request() -> str:
+            sender = Sender(rules, None)
+            async with sender.open():
+                return (await sender.send(next(iter(rules.webhooks.values())), "1", "{}"))[0]
+
+        await refused_then_trusted(request, certificates, monkeypatch)
+        assert [body for _, body in webhook.requests] == [b"{}"]
+
+
+async def test_a_login_provider_is_trusted_by_the_authorities_of_the_environment(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeProvider()
+    with in_a_thread(fake.app) as url:
+        async with over_tls(urlsplit(url).port or 0, certificates) as port:
+            fake.issuer = f"https://127.0.0.1:{port}"
+            settings = OpenIDConnect(issuer=fake.issuer, client_id=CLIENT, client_secret="s", roles={"sre": "admin"})
+
+            async def request() -> str:
+                try:
+                    await Provider(Admin("postgresql://", oidc=settings)).authorization_url("https://host", State.new(""))
+                except LoginFailedError as failure:
+                    return str(failure)
+                return ""
+
+            await refused_then_trusted(request, certificates, monkeypatch)
+            assert fake.requests == ["configuration"]
+
+
+async def test_rabbitmqs_management_api_is_trusted_by_the_authorities_of_the_environment(
+    own_rabbitmq: OwnRabbitMQ, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = urlsplit(own_rabbitmq.server.admin_url)
+    async with over_tls(address.port or 0, certificates) as port:
+        netloc = address.netloc.replace(f":{address.port}", f":{port}")
+
+        async def request() -> str:
+            # The exchange with this name is on every broker.
+            management = Management(f"https://{netloc}", virtual_host="/")
+            return await management.problem_with("amq.topic") or ""
+
+        await refused_then_trusted(request, certificates, monkeypatch)
 
 
 def test_commands_trust_a_service_by_the_authorities_of_the_environment(
