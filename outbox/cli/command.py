@@ -1,5 +1,6 @@
 """The group of commands, each imported when it is called, and how errors are printed."""
 
+import gc
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
@@ -130,6 +131,9 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
+        if not gc.isenabled():  # the process is this command's own
+            gc.freeze()
+            gc.enable()
         # Python decodes invalid UTF-8 arguments to lone surrogates, which PostgreSQL and HTTP libraries cannot encode.
         for name, value in ctx.params.items():
             for each in value if isinstance(value, tuple) else (value,):

@@ -67,6 +67,9 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
         """Parses the text."""
         if not isinstance(value, str):
             return value
+        if value == self._row.default:
+            # Pydantic's first validation looks for plugins in all installed packages, which takes some 100 ms.
+            return self._row.field.default
         try:
             return self._row.parse(value)
         except ValueError as error:

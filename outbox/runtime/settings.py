@@ -172,7 +172,7 @@ RetentionOrNever = Annotated[
 class Settings(BaseModel):
     """The table. `--help` lists options in this order."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     database_url: SecretStr | None = _database(
         None,
@@ -607,6 +607,8 @@ class Settings(BaseModel):
 
 class ClientSettings(BaseModel):
     """Settings of commands that call a running service."""
+
+    model_config = ConfigDict(defer_build=True)
 
     url: str | None = _client(
         None,

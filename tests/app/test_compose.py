@@ -184,7 +184,7 @@ def test_prometheus_and_alertmanager_understand_their_configuration() -> None:
 
 def test_commands_exist() -> None:
     scripts = tomllib.loads(Path("pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts["outbox"] == "outbox.cli:main"
+    assert scripts["outbox"] == "outbox.cli.__main__:run"
     for name in PROCESSES[1:]:
         program, command, *_ = SERVICES[name]["command"]
         assert program == "outbox"

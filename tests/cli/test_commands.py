@@ -79,6 +79,14 @@ def test_listing_commands_imports_none_of_them(argument: str) -> None:
     }  # fmt: skip
 
 
+def test_defaults_are_not_validated() -> None:
+    # Pydantic's first validation looks for plugins in all installed packages, and imports `importlib.metadata` for that.
+    program = "import sys; from outbox.cli import main; from outbox.cli.processes import relay; "
+    parsed = "relay.make_context('relay', []); print('importlib.metadata' in sys.modules)"
+    process = subprocess.run([sys.executable, "-c", program + parsed], capture_output=True, text=True, check=True)
+    assert process.stdout == "False\n"
+
+
 def test_commands_are_listed_by_section() -> None:
     text = CliRunner().invoke(main, ["--help"]).output
     headings = re.findall(r"^(\w[\w ]+):$", text, re.MULTILINE)
