@@ -467,3 +467,12 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 4096)
     except OSError:
         return b""
+
+
+def test_a_filter_that_matches_nothing_records_no_operation(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: add_dead_letters(pool, 1))
+    for command in ("requeue", "discard"):
+        answer = dlq(command, "--queue", "none", "--yes")
+        assert (answer.exit_code, answer.stdout) == (0, "No dead letter matches. Nothing was changed.\n")
+    assert json.loads(dlq("discard", "--queue", "none", "--yes", "--json").stdout)["count"] == 0
+    assert dlq("operations").stdout == "No operations.\n"

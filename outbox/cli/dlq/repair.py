@@ -145,6 +145,9 @@ async def _repair(client: Client, path: str, change: Mapping[str, Any], given: d
         answer = await client.post(path, {**change, "reason": reason})
     elif given["yes"]:
         answer = await _repair_without_prompt(client, path, change, reason)
+        if answer.get("count") == 0:
+            echo_json(answer) if as_json else echo("No dead letter matches. Nothing was changed.")
+            return 0
     else:
         plan = await client.post(path, {**change, "dry_run": True})
         confirm(plan["action"], plan["count"], "dead letter", lambda: _echo_plan(plan))
@@ -155,9 +158,11 @@ async def _repair(client: Client, path: str, change: Mapping[str, Any], given: d
 
 
 async def _repair_without_prompt(client: Client, path: str, change: Mapping[str, Any], reason: str | None) -> Any:
-    """Makes a change that requires a dry run without showing the dry run to the user."""
+    """Makes a change that requires a dry run without showing the dry run, which is the answer if a filter matches nothing."""
     for left in reversed(range(_DRY_RUNS)):
         plan = await client.post(path, {**change, "dry_run": True})
+        if plan["count"] == 0 and "filter" in change["selector"]:
+            return plan
         try:
             return await client.post(path, {**change, "reason": reason, "confirm_token": plan["confirm_token"]})
         except ApiError as error:
