@@ -100,6 +100,8 @@ export const relaysRunning = (count: number) => plural(count, "relay");
 // Health
 export const problems = "Problems";
 export const since = "first seen";
+export const showMoreFindings = (count: number) => `Show ${number(count)} more like these`;
+export const showFewerFindings = "Show fewer";
 export const nothingPending = "Nothing pending. ";
 export const allOnSchedule = "All messages on time. ";
 export const overdue = "Overdue";

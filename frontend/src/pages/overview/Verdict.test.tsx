@@ -1,4 +1,5 @@
 import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { Backlog } from "~/api/backlog";
 import type { Finding, LiveComponents } from "~/api/overview";
@@ -63,6 +64,37 @@ describe("the verdict", () => {
     expect(link.getAttribute("href")).toBe("/queues?name=mail");
     expect(screen.getByRole("listitem").textContent).toMatch(/ first seen .+ ago$/);
     expect(screen.queryByText(/Nothing pending/)).toBeNull();
+  });
+
+  it("shows three of many findings of a kind, and the others on request", async () => {
+    const queues = ["a", "b", "c", "d", "e"].map((subject) => ({
+      ...late,
+      subject,
+      summary: `${subject} waits`,
+    }));
+    const lost: Finding = {
+      ...late,
+      code: "no_relay",
+      summary: "no relay runs",
+      subject_kind: "relay",
+      subject: "",
+    };
+    answer.data = { status: "warning", findings: [...queues, lost] };
+    renderVerdict();
+    const names = () => screen.getAllByRole("link").map(({ textContent }) => textContent);
+    expect(names()).toEqual(["A waits", "B waits", "C waits", "No relay runs"]);
+    await userEvent.click(screen.getByRole("button", { name: "Show 2 more like these" }));
+    expect(names()).toEqual(["A waits", "B waits", "C waits", "D waits", "E waits", "No relay runs"]);
+    await userEvent.keyboard("{Enter}"); // the button keeps the focus
+    expect(names()).toEqual(["A waits", "B waits", "C waits", "No relay runs"]);
+  });
+
+  it("shows four findings of a kind", () => {
+    const queues = ["a", "b", "c", "d"].map((subject) => ({ ...late, subject }));
+    answer.data = { status: "warning", findings: queues };
+    renderVerdict();
+    expect(screen.getAllByRole("listitem")).toHaveLength(4);
+    expect(screen.queryByRole("button")).toBeNull();
   });
 
   it("shows no all-clear during a pause, which has its own banner", () => {

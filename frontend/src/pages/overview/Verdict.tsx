@@ -1,11 +1,15 @@
+import { Fragment, useState } from "react";
 import { Link } from "wouter";
 import type { Backlog } from "~/api/backlog";
 import { type Finding, type LiveComponents, lastSentAt, useVerdict } from "~/api/overview";
 import { useStatistics } from "~/api/statistics";
 import * as texts from "~/texts/overview";
-import { Ago, Icon, Problem } from "~/ui";
+import { Ago, Button, Icon, Problem } from "~/ui";
 import { findingAddress, isIdle, lastSent, lastSentByMinutes } from "./health";
 import styles from "./Verdict.module.css";
+
+/** Findings of a kind that are listed at first: fifty late queues must not push a missing relay out of sight. */
+const SHOWN_OF_KIND = 3;
 
 /** The server's findings, or an all-clear. Pauses are shown in banners instead. */
 export function Verdict({
@@ -20,13 +24,45 @@ export function Verdict({
   if (!verdict || verdict.status === "ok") {
     return <Healthy backlog={backlog} components={components} isSure={verdict !== undefined && !error} />;
   }
-  const found = verdict.findings.filter(({ code }) => code !== "paused");
+  const kinds = new Map<string, Finding[]>();
+  for (const finding of verdict.findings) {
+    if (finding.code === "paused") continue;
+    const kind = `${finding.severity} ${finding.code}`;
+    kinds.set(kind, [...(kinds.get(kind) ?? []), finding]);
+  }
   return (
     <ul className={styles.findings} aria-label={texts.problems}>
-      {found.map((finding) => (
-        <FindingItem key={`${finding.code} ${finding.subject_kind} ${finding.subject}`} finding={finding} />
+      {[...kinds].map(([kind, findings]) => (
+        <OfKind key={kind} findings={findings} />
       ))}
     </ul>
+  );
+}
+
+/** Findings with the same code and severity: the first ones, and all of them on request. */
+function OfKind({ findings }: { findings: readonly Finding[] }) {
+  const [showsAll, setShowsAll] = useState(false);
+  const hidden = findings.length - SHOWN_OF_KIND;
+  // A button in place of one finding would save no room.
+  const isLong = hidden > 1;
+  return (
+    <Fragment>
+      {(isLong && !showsAll ? findings.slice(0, SHOWN_OF_KIND) : findings).map((finding) => (
+        <FindingItem key={`${finding.subject_kind} ${finding.subject}`} finding={finding} />
+      ))}
+      {isLong && (
+        <li>
+          <Button
+            look="quiet"
+            icon={showsAll ? "up" : "down"}
+            aria-expanded={showsAll}
+            onClick={() => setShowsAll(!showsAll)}
+          >
+            {showsAll ? texts.showFewerFindings : texts.showMoreFindings(hidden)}
+          </Button>
+        </li>
+      )}
+    </Fragment>
   );
 }
 
