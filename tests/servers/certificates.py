@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS: an authority of their own, and in files what a server and its client need."""
+"""TLS for tests: certificates of an authority of their own, and TLS in front of a server that knows none."""
 
 import asyncio
 import contextlib
@@ -42,13 +42,17 @@ class Certificates:
         return urlencode({name: str(path) for name, path in files.items()}, safe="/")
 
 
-async def _any(reader: asyncio.StreamReader) -> bytes:
+async def _chunk(reader: asyncio.StreamReader) -> bytes:
     return await reader.read(1 << 16)
 
 
 @asynccontextmanager
 async def over_tls(
-    port: int, certificates: Certificates, *, ask: bool = False, read: Callable[[asyncio.StreamReader], Awaitable[bytes]] = _any
+    port: int,
+    certificates: Certificates,
+    *,
+    ask: bool = False,
+    read: Callable[[asyncio.StreamReader], Awaitable[bytes]] = _chunk,
 ) -> AsyncIterator[int]:
     """Makes a server on this machine that knows no TLS reachable over it, at the port that is yielded.
 
@@ -60,7 +64,7 @@ async def over_tls(
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         behind, to_server = await asyncio.open_connection("127.0.0.1", port)
-        directions = [asyncio.create_task(_passed_on(*way)) for way in ((_any, reader, to_server), (read, behind, writer))]
+        directions = [asyncio.create_task(_passed_on(*way)) for way in ((_chunk, reader, to_server), (read, behind, writer))]
         try:
             await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
