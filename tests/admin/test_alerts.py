@@ -406,6 +406,26 @@ async def test_slack_gets_its_own_format_without_a_signature(database: str, rece
         )
 
 
+async def test_slack_gets_one_message_for_all_alerts_of_a_moment(
+    database: str, connection: asyncpg.Connection, receiver: Receiver
+) -> None:
+    wanted = AlertRules([f"slack+{receiver.url}"], on=["group_new"], after=AT_ONCE)
+    async with alerts_of(database, wanted) as made:
+        for number in range(3):
+            await dead_lettered(database, f"m{number}", Failure(f"shop.Error{number}", "no", ""))
+        receiver.status = 503
+        await round_of(made)
+        receiver.status = 200
+        await connection.execute("update outbox_alert_delivery set due_at = now() where due_at is not null")
+        await round_of(made)
+        first, again = receiver.bodies
+        assert first == again
+        lines = first["text"].splitlines()
+        assert sorted(line.split()[-2] for line in lines) == [f"shop.Error{number}:" for number in range(3)]
+        deliveries = await connection.fetch("select attempts, sent_at is null, due_at, last_error from outbox_alert_delivery")
+        assert [tuple(row) for row in deliveries] == [(2, False, None, None)] * 3
+
+
 async def test_one_process_is_active_and_another_takes_over(database: str, receiver: Receiver) -> None:
     wanted = rules(receiver, on=["dead_letters"], every=timedelta(milliseconds=50))
     async with (

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from outbox.admin.admin import Admin
-from outbox.admin.alerts.rules import Alert, AlertRules, Webhook, message, path_of
+from outbox.admin.alerts.rules import Alert, AlertRules, Webhook, combined, message, path_of
 from outbox.admin.dlq.routes import Letters
 from outbox.admin.verdict.routes import VerdictView
 from outbox.core.codec import encode_instant
@@ -115,27 +115,35 @@ class Alerting:
                 due = await connection.fetch(self._sql["take"], SEND_LEASE, BATCH_SIZE)
             if not due:
                 return total
+            requests: dict[object, list[Mapping[str, Any]]] = {}
+            for row in sorted(due, key=lambda row: row["id"]):
+                webhook = self._rules.webhooks.get(row["target"])
+                # One message for all in a chat, which takes few messages a second, and where forty would fill the screen.
+                requests.setdefault(row["target"] if webhook and webhook.is_slack else row["id"], []).append(dict(row))
             # All are awaited before an error is raised: each must record its result, or it would be sent twice.
-            for failure in await asyncio.gather(*(self._send(dict(row)) for row in due), return_exceptions=True):
+            for failure in await asyncio.gather(*map(self._send, requests.values()), return_exceptions=True):
                 if isinstance(failure, BaseException):
                     raise failure
             total += len(due)
 
-    async def _send(self, row: Mapping[str, Any]) -> None:
-        webhook = self._rules.webhooks.get(row["target"])
-        name = f"alert-{row['alert_id']}-{row['event']}"
+    async def _send(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Sends the notifications in one request, which only Slack takes for more than one, and records the result of each."""
+        target, first = rows[0]["target"], rows[0]
+        webhook = self._rules.webhooks.get(target)
+        name = f"alert-{first['alert_id']}-{first['event']}"
         problem, is_final = "the webhook is no longer configured", True
         if webhook is not None:
-            problem, is_final = await self._sender.send(webhook, name, row["body"])
+            problem, is_final = await self._sender.send(webhook, name, combined([row["body"] for row in rows]))
         # After the request: if this process dies in between, the lease ends, and the notification is sent twice, never lost.
         async with self._admin.changing("recording the result of a notification") as connection:
-            if not problem:
-                await connection.execute(self._sql["sent"], row["id"])
-                return
-            delay = None if is_final or row["attempts"] > len(RETRIES) else RETRIES[row["attempts"] - 1]
-            await connection.execute(self._sql["failed"], row["id"], problem, delay)
-        next_step = "not retrying" if delay is None else f"retrying in {delay.total_seconds():g} s"
-        _log.warning("an alert could not be sent to %s, %s: %s", row["target"], next_step, problem)
+            for row in rows:
+                if not problem:
+                    await connection.execute(self._sql["sent"], row["id"])
+                    continue
+                delay = None if is_final or row["attempts"] > len(RETRIES) else RETRIES[row["attempts"] - 1]
+                await connection.execute(self._sql["failed"], row["id"], problem, delay)
+                next_step = "not retrying" if delay is None else f"retrying in {delay.total_seconds():g} s"
+                _log.warning("an alert could not be sent to %s, %s: %s", target, next_step, problem)
 
     async def _raise(self, connection: Connection, alert: Alert, now: datetime) -> int:
         link = self._rules.link(alert.path)

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -211,6 +211,11 @@ def message(
     if facts["link"]:
         text += f" <{facts['link']}|Open>"
     return json.dumps({"text": text}, ensure_ascii=False)
+
+
+def combined(bodies: Sequence[str]) -> str:
+    """Returns the body of one notification to Slack in place of several."""
+    return bodies[0] if len(bodies) == 1 else json.dumps({"text": "\n".join(json.loads(each)["text"] for each in bodies)})
 
 
 def _slack(text: str) -> str:
