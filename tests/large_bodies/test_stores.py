@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -15,6 +16,7 @@ from outbox.core.codec import decode_stored, encode_stored
 from outbox.errors import BodyStoreUnavailableError, ConfigurationError, StoredBodyError
 from outbox.large_bodies import BodyStore, FileStore, LargeBodies, S3Store, StoredObject
 from tests.large_bodies.stores import MemoryStore
+from tests.servers.certificates import Certificates, over_tls
 from tests.servers.moto import CREDENTIALS, REGION, running_moto
 from tests.support import eventually
 
@@ -146,6 +148,21 @@ async def test_a_bucket_that_is_missing_or_a_server_that_is_away_are_not_a_missi
     for other in (S3Store("nowhere", endpoint_url=s3_url), S3Store("bodies", endpoint_url="http://127.0.0.1:1")):
         with pytest.raises(BodyStoreUnavailableError):
             await LargeBodies(other, timeout=timedelta(seconds=10)).put(b"hello")
+
+
+async def test_s3_over_tls_is_trusted_by_the_authorities_of_the_environment(
+    s3_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates = Certificates(tmp_path)
+    certificates.renew()
+    async with over_tls(urlsplit(s3_url).port or 0, certificates) as port:
+        store = S3Store("bodies", "tls", endpoint_url=f"https://127.0.0.1:{port}")
+        with pytest.raises(BodyStoreUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
+            await store.put("a1", b"hello")
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificates.authority))
+        store = S3Store("bodies", "tls", endpoint_url=f"https://127.0.0.1:{port}")
+        await store.put("a1", b"hello")
+        assert await store.get("a1") == b"hello"
 
 
 async def test_a_connection_that_is_lost_within_a_body_is_a_server_that_is_away(
