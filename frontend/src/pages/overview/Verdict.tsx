@@ -1,4 +1,4 @@
-import { Fragment, useState } from "react";
+import { useState } from "react";
 import { Link } from "wouter";
 import type { Backlog } from "~/api/backlog";
 import { type Finding, type LiveComponents, lastSentAt, useVerdict } from "~/api/overview";
@@ -28,7 +28,9 @@ export function Verdict({
   for (const finding of verdict.findings) {
     if (finding.code === "paused") continue;
     const kind = `${finding.severity} ${finding.code}`;
-    kinds.set(kind, [...(kinds.get(kind) ?? []), finding]);
+    const known = kinds.get(kind);
+    if (known) known.push(finding);
+    else kinds.set(kind, [finding]);
   }
   return (
     <ul className={styles.findings} aria-label={texts.problems}>
@@ -46,7 +48,7 @@ function OfKind({ findings }: { findings: readonly Finding[] }) {
   // A button in place of one finding would save no room.
   const isLong = hidden > 1;
   return (
-    <Fragment>
+    <>
       {(isLong && !showsAll ? findings.slice(0, SHOWN_OF_KIND) : findings).map((finding) => (
         <FindingItem key={`${finding.subject_kind} ${finding.subject}`} finding={finding} />
       ))}
@@ -62,7 +64,7 @@ function OfKind({ findings }: { findings: readonly Finding[] }) {
           </Button>
         </li>
       )}
-    </Fragment>
+    </>
   );
 }
 
