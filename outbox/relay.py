@@ -18,7 +18,7 @@ from outbox.core.destinations import DEFAULT
 from outbox.core.outcome import Cause
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.engine.index_keys import IndexKeys
-from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, run_until_stopped, wait_until_available
+from outbox.engine.lifecycle import GRACE_PERIOD, OPEN, Stopping, pause_before_next, run_until_stopped, wait_until_available
 from outbox.engine.observers import Observers
 from outbox.engine.ordering import OrderingRules
 from outbox.engine.relay import Relay, RelaySettings
@@ -406,7 +406,7 @@ class MessageRelay:
 
         async def renew() -> NoReturn:
             while True:
-                await asyncio.sleep(RENEW_EVERY.total_seconds())
+                await asyncio.sleep(pause_before_next(RENEW_EVERY))
                 with suppress(DatabaseUnavailableError):  # the relay's lanes report the outage
                     if (other := await own.hold()) is not None:
                         await refuse(other)

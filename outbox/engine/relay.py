@@ -282,7 +282,7 @@ class Relay:
         self._observer.notify(
             BacklogMeasured(exchange_name=self._settings.exchange_name, unsent=backlog.unsent, oldest_due=backlog.oldest_due)
         )
-        if await self._store.repair():
+        if backlog.unsent and await self._store.repair():  # what would wait forever is unsent
             self._doorbell.ring()
         if self._repairs % REPAIRS_PER_LOOKUP == 0:
             # Finds routes that another relay left stalled, and those that no message waits for any more.

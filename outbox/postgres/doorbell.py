@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from outbox.core.events import WakeMode, WakeModeChanged
-from outbox.engine.lifecycle import Pauses
+from outbox.engine.lifecycle import Pauses, pause_before_next
 from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.ports import Observer
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, unavailable_errors
@@ -286,7 +286,7 @@ class _Lock:
         """Returns when the connection was closed or does not answer."""
         while not self._lost.is_set():
             try:
-                async with asyncio.timeout(HEARTBEAT.total_seconds()):
+                async with asyncio.timeout(pause_before_next(HEARTBEAT)):
                     await self._lost.wait()
             except TimeoutError:
                 # A server that vanished without closing the connection sends nothing. Only an unanswered statement shows it.

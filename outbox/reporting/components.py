@@ -47,7 +47,7 @@ from outbox.reporting.tables import reporting_queries
 
 TICK = timedelta(milliseconds=500)
 """Time for which facts are collected, to be written in one batch."""
-LOOK_EVERY = timedelta(seconds=15)
+LOOK_EVERY = timedelta(minutes=1)
 """Interval at which pauses and the database's clock are read, if changes of pauses are also notified."""
 POLL_EVERY = timedelta(seconds=1)
 """Interval at which pauses are read if notifications do not arrive."""

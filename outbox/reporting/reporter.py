@@ -25,7 +25,7 @@ from outbox.core.events import (
     QueueMeasured,
     Resumed,
 )
-from outbox.engine.lifecycle import Pauses, Stopping
+from outbox.engine.lifecycle import Pauses, Stopping, pause_before_next
 from outbox.ports import Gate, Observer
 from outbox.postgres.doorbell import notifications_arrive
 from outbox.postgres.pool import DRIVER_ERRORS, Connect, Connection, reason_of
@@ -301,7 +301,7 @@ class Reporter:
         self._due["pauses"] = asked
         now, wanted = await self._tables.pauses(connection, is_direct=self._listening)
         every = self._settings.look_every if self._listening else self._settings.poll_every
-        self._due["pauses"] = asked + every.total_seconds()
+        self._due["pauses"] = asked + pause_before_next(every)
         self._clock.measured(now, asked=asked)
         self._gates.update({key: None if left is None else asked + left for key, left in wanted.items()})
 
@@ -359,7 +359,7 @@ class Reporter:
         now = time.monotonic()
         if now < self._due[task]:
             return False
-        self._due[task] = now + every.total_seconds()
+        self._due[task] = now + pause_before_next(every)
         return True
 
     async def _wait_until_due(self) -> None:

@@ -56,6 +56,26 @@ async def test_looking_after_an_empty_outbox_takes_one_statement_for_repairs_and
         assert len(statements) == 3
 
 
+@pytest.mark.parametrize(("unsent", "repairs"), [(0, 0), (1, 1)])
+async def test_a_relay_looks_for_what_would_wait_forever_if_anything_is_unsent(
+    url: str, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, unsent: int, repairs: int
+) -> None:
+    calls: list[str] = []
+    for name in ("repair", "stalled_ways"):  # in this order
+        original = getattr(PostgresStore, name)
+
+        async def noted(store: PostgresStore, *arguments: Any, name: str = name, original: Any = original) -> Any:
+            calls.append(name)
+            return await original(store, *arguments)
+
+        monkeypatch.setattr(PostgresStore, name, noted)
+    later = "insert into outbox_table (routing_key, body, send_after) select 'a', '', now() + '1 h' from generate_series(1, $1)"
+    await connection.execute(later, unsent)
+    async with relaying(url, ScriptedTransport()):
+        await eventually(lambda: "stalled_ways" in calls)
+        assert calls.count("repair") == repairs
+
+
 async def test_relaying_takes_few_transactions_and_little_log(url: str, connection: asyncpg.Connection) -> None:
     await connection.execute("alter table outbox_table set (autovacuum_enabled = off)")  # which writes to the log, too
     await connection.execute(

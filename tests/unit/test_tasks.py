@@ -1,9 +1,12 @@
-"""Tasks of a block, and errors that leave exception groups."""
+"""Tasks of a block, errors that leave exception groups, and periodic tasks."""
 
 import asyncio
+import time
+from datetime import timedelta
 
 import pytest
 
+from outbox.engine.lifecycle import pause_before_next
 from outbox.engine.tasks import in_background, ungrouped
 
 
@@ -47,3 +50,19 @@ def test_an_error_that_is_not_alone_has_the_group_as_its_cause() -> None:
     with pytest.raises(ValueError, match="first") as raised, ungrouped():
         raise group
     assert raised.value.__cause__ is group
+
+
+def test_periodic_tasks_of_a_process_wake_it_up_together() -> None:
+    # Monotonic times at which each one is due; in between, time passes.
+    ends = []
+    for seconds in (5, 10, 10.3, 60):
+        pause = pause_before_next(timedelta(seconds=seconds))
+        assert pause == pytest.approx(seconds, abs=0.51)
+        ends.append(time.monotonic() + pause)
+        time.sleep(0.011)
+    apart = [(end - ends[0]) % 1 for end in ends]
+    assert all(min(part, 1 - part) < 0.01 for part in apart)
+
+
+def test_short_intervals_are_exact() -> None:
+    assert pause_before_next(timedelta(seconds=1)) == 1
