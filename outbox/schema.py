@@ -100,7 +100,8 @@ async def _run(plan: Plan, db: object) -> None:
             server_settings={"application_name": "outbox schema"},
         )
     try:
-        await run(plan, connection)
+        with unavailable_errors("changing the schema", limit=STATEMENT_TIMEOUT):
+            await run(plan, connection)
     finally:
         await close_quietly(connection)
 

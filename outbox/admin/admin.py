@@ -339,7 +339,11 @@ class Admin:
                 yield connection
 
 
-_BOUNDED = f"set local statement_timeout = {int(READ_TIMEOUT.total_seconds() * 1_000)}; set local lock_timeout = '5s'"
+# The server ends the session of a service that is frozen, or whose host is gone: it would hold back vacuum, and keep its locks.
+_BOUNDED = (
+    f"set local statement_timeout = {int(READ_TIMEOUT.total_seconds() * 1_000)}; set local lock_timeout = '5s'; "
+    "set local idle_in_transaction_session_timeout = '1min'"
+)
 # JIT compilation takes longer than most of these statements, and parallel workers would take processors from other clients.
 # The planner overestimates the number of groups: with less memory it would sort all rows on disk instead of hashing them.
 _READING = f"{_BOUNDED}; set local jit = off; set local max_parallel_workers_per_gather = 0; set local work_mem = '32MB'"

@@ -132,3 +132,10 @@ async def test_authentication_does_not_wait_for_reads(database: str) -> None:
             await stack.enter_async_context(admin.reading("holding a connection"))
         async with asyncio.timeout(30), admin.reading("looking for a session", for_change=True) as connection:
             assert await connection.fetchval("select 1") == 1
+
+
+async def test_the_server_ends_transactions_of_a_service_that_stands_still(database: str) -> None:
+    async with Admin(database) as admin:
+        for opened in (admin.reading("reading"), admin.reading("reading first", for_change=True), admin.changing("changing")):
+            async with opened as connection:
+                assert await connection.fetchval("show idle_in_transaction_session_timeout") == "1min"

@@ -14,8 +14,10 @@ from psycopg.rows import dict_row
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from outbox.embedded.server import wait_until
 from outbox.errors import ConfigurationError, DatabaseUnavailableError, SchemaError, UnsupportedHandleError, UrlError
-from outbox.postgres.schema import HEAD
+from outbox.postgres.queries import TableName
+from outbox.postgres.schema import HEAD, ensure
 from outbox.postgres.schema import versions as alone
 from outbox.postgres.schema.ensure import _driver_errors
 from outbox.schema import (
@@ -167,6 +169,7 @@ async def test_a_callers_transaction_decides(
     await ensure(handle)
     assert not await is_there(connection)
     await execute("do $$ begin assert current_setting('lock_timeout') = '7s'; end $$")
+    await execute("do $$ begin assert current_setting('idle_in_transaction_session_timeout') = '0'; end $$")
     await (begun or handle).rollback()
     assert (await catalog(connection))["tables"] == []
 
@@ -470,3 +473,41 @@ async def test_a_statement_timeout_that_is_too_short_for_a_change_is_named(
         ):
             await ensure_outbox_schema_async(changing)
     await changing.close()
+
+
+def test_a_process_that_stands_still_in_a_change_loses_its_locks(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, short = (f"set local idle_in_transaction_session_timeout = {milliseconds}" for milliseconds in (60_000, 100))
+    assert sum(limit in statement for statement in alone.WAIT_FOR_OTHERS) == 1
+    monkeypatch.setattr(ensure, "WAIT_FOR_OTHERS", tuple(each.replace(limit, short) for each in alone.WAIT_FOR_OTHERS))
+    locks = "select count(*) from pg_locks where locktype = 'advisory' and database is not null and pid = %s"
+    with psycopg.connect(database_url, autocommit=True) as observer, psycopg.connect(database_url) as changing:
+        server_process = changing.info.backend_pid
+
+        def count() -> int:
+            return int(observer.execute(locks, [server_process]).fetchall()[0][0])
+
+        def fetch(statement: str) -> ensure.Rows:
+            cursor = changing.execute(statement)
+            rows = cursor.fetchall() if cursor.description else ()
+            if count():
+                assert wait_until(lambda: not count(), 30)
+            return rows
+
+        with (
+            pytest.raises(SchemaError, match="no statement for 60 seconds while it changed the schema, so nothing was changed"),
+            ensure._explain_errors(),
+        ):
+            ensure._drive_sync(ensure.ensure_schema(TableName("outbox_table")), fetch)
+
+
+async def test_a_connection_that_is_lost_in_a_change_is_named(connection: asyncpg.Connection, database_url: str) -> None:
+    await ensure_outbox_schema_async(database_url)
+    await connection.execute("drop index outbox_table_due_idx")
+    waiting = "select pid from pg_locks where relation = 'outbox_table'::regclass and not granted"
+    async with connection.transaction():
+        await connection.execute("lock table outbox_table in share row exclusive mode")
+        changing = asyncio.create_task(ensure_outbox_schema_async(database_url))
+        await eventually(lambda: connection.fetchval(f"select exists({waiting})"))
+        assert await connection.fetchval(f"select pg_terminate_backend(({waiting}))")
+        with pytest.raises(DatabaseUnavailableError, match=r"^changing the schema: .* terminating connection"):
+            await changing

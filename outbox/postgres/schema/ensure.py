@@ -21,6 +21,7 @@ from outbox.postgres.schema.versions import (
     BEGIN_EXCLUSIVE,
     END_EXCLUSIVE,
     HEAD,
+    IDLE_TIMEOUT,
     IN_TRANSACTION,
     LOCK_TIMEOUT,
     VERSIONS,
@@ -100,7 +101,7 @@ def _change_schema(table: TableName) -> Plan:
 
 
 def _exclusively(change: Callable[[], Plan]) -> Plan:
-    """Runs `change` while no other process changes a schema, with a time limit for locks."""
+    """Runs `change` while no other process changes a schema, with time limits for locks and for standing still."""
     yield BEGIN_EXCLUSIVE
     if not (yield IN_TRANSACTION):
         raise ConfigurationError(
@@ -203,9 +204,13 @@ async def _on_asyncpg(plan: Plan, connection: Any) -> None:
     if connection.is_in_transaction():
         await _drive(plan, connection.fetch)
         return
-    async with connection.transaction():
-        await connection.execute(_OWN_TRANSACTION)
-        await _drive(plan, connection.fetch)
+    try:
+        async with connection.transaction():
+            await connection.execute(_OWN_TRANSACTION)
+            await _drive(plan, connection.fetch)
+    except asyncpg.InterfaceError as error:
+        # After a lost connection, the end of the block raises, and hides what the server said.
+        raise (error.__context__ if isinstance(error.__context__, asyncpg.PostgresError) else error) from None
 
 
 async def _on_async_psycopg(plan: Plan, connection: Any) -> None:
@@ -337,6 +342,8 @@ _ELSEWHERE = ("08", "28", "40", "53", "57P")
 _ADVICE = {
     "55P03": f"a transaction has held a lock on a table for {LOCK_TIMEOUT.total_seconds():.0f} seconds, so nothing was "
     "changed: end the long transaction and try again",
+    "25P03": f"this process sent no statement for {IDLE_TIMEOUT.total_seconds():.0f} seconds while it changed the schema, so "
+    "nothing was changed: try again",
     "57014": "a statement was cancelled, by statement_timeout or by an operator, so nothing was changed: set a longer "
     "timeout for this role, and try again",
     "42501": "this role may not create or change the tables of Outbox: run `outbox migrate` as the owner of the schema, and "

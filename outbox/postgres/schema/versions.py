@@ -231,12 +231,15 @@ OTHERS_TIMEOUT = timedelta(minutes=5)
 """Longest wait for another process that is changing the schema."""
 LOCK_TIMEOUT = timedelta(seconds=10)
 """Longest wait for a lock on a table."""
+IDLE_TIMEOUT = timedelta(minutes=1)
+"""Longest wait of the server for the next statement of a change."""
 
 _MILLISECOND = timedelta(milliseconds=1)
 _BLOCKS = queries(
     "alone.sql",
     others_timeout=str(OTHERS_TIMEOUT // _MILLISECOND),
     lock_timeout=str(LOCK_TIMEOUT // _MILLISECOND),
+    idle_timeout=str(IDLE_TIMEOUT // _MILLISECOND),
     # Any number would do, but it must stay the same: the processes of an upgrade may have different releases.
     lock_key=str(int.from_bytes(b"outbox", "big")),
 )
@@ -244,7 +247,7 @@ _BLOCKS = queries(
 BEGIN_EXCLUSIVE = _BLOCKS["begin"]
 IN_TRANSACTION = _BLOCKS["in_transaction"]
 # Two limits: waiting for the advisory lock delays no query, while all queue behind a statement that waits for a table.
-WAIT_FOR_OTHERS = (_BLOCKS["wait_for_others"], _BLOCKS["lock"], _BLOCKS["do_not_wait_long"])
+WAIT_FOR_OTHERS = tuple(_BLOCKS[name] for name in ("do_not_stand_still", "wait_for_others", "lock", "do_not_wait_long"))
 END_EXCLUSIVE = _BLOCKS["end"]
 
 
