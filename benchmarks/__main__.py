@@ -13,7 +13,7 @@ from benchmarks.browsing import dashboard
 from benchmarks.enduring import long_backlogs, maintenance, pinned_transaction
 from benchmarks.handling import handlers_on_postgres, handlers_on_rabbitmq
 from benchmarks.idling import idle_databases, idle_processes, idle_processes_far_away, starting
-from benchmarks.measuring import OWN_COST, Figure, repeated
+from benchmarks.measuring import OWN_COST, SERVER_COST, Figure, repeated
 from benchmarks.publishing import bulk_publishing, encrypting_bodies, many_writers
 from benchmarks.relaying import (
     relay_to_kafka,
@@ -107,7 +107,8 @@ async def _measure(names: Sequence[str], wanted: argparse.Namespace) -> list[Fig
             count = wanted.amount or count
             samples = await repeated(wanted.runs, lambda run=benchmark, count=count: run(servers, count))  # type: ignore[misc]
             figures += [
-                Figure(label, "µs each" if label.endswith(OWN_COST) else unit, values) for label, values in samples.items()
+                Figure(label, "µs each" if label.endswith((OWN_COST, SERVER_COST)) else unit, values)
+                for label, values in samples.items()
             ]
     return figures
 

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import asyncpg
 
+from benchmarks.measuring import processor_seconds
 from benchmarks.servers import PATIENCE, Servers, filled_outbox, running_commands, until_empty
 from benchmarks.working import declared_queue
 from tests.servers.postgres import fresh_database, with_database
@@ -27,7 +28,6 @@ LONG_MEASURED = 120.0
 DISTANCE = 0.002
 """Seconds to a database that is far away, in each direction."""
 CONSUMERS = "tests.cli.slow_consumers"
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 async def idle_processes(servers: Servers, processes: int) -> dict[str, float]:
@@ -102,9 +102,9 @@ async def idle_databases(servers: Servers, databases: int) -> dict[str, float]:
                 while await connection.fetchval(listening) < databases:
                     await asyncio.sleep(1)
             await asyncio.sleep(SETTLING)
-            before = await _transactions(connection, names), _processor_seconds(started)
+            before = await _transactions(connection, names), processor_seconds(each.pid for each in started)
             await asyncio.sleep(LONG_MEASURED)
-            after = await _transactions(connection, names), _processor_seconds(started)
+            after = await _transactions(connection, names), processor_seconds(each.pid for each in started)
             sessions = await connection.fetchval("select count(*) from pg_stat_activity where datname = any ($1)", names)
         finally:
             await connection.close()
@@ -134,9 +134,9 @@ async def _idle(servers: Servers, processes: int, *, distance: float) -> dict[st
                 try:
                     await _all_at_work(connection, processes)
                     await asyncio.sleep(SETTLING)
-                    before = await _transactions(connection), _processor_seconds(started)
+                    before = await _transactions(connection), processor_seconds(each.pid for each in started)
                     await asyncio.sleep(MEASURED)
-                    after = await _transactions(connection), _processor_seconds(started)
+                    after = await _transactions(connection), processor_seconds(each.pid for each in started)
                     memory = _private_megabytes(started)
                 finally:
                     await connection.close()
@@ -162,12 +162,6 @@ async def _transactions(connection: asyncpg.Connection, databases: Sequence[str]
         databases,
     )
     return count
-
-
-def _processor_seconds(processes: Sequence["subprocess.Popen[bytes]"]) -> float:
-    """User and system time; see proc(5)."""
-    fields = [Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split() for process in processes]
-    return sum(int(each[11]) + int(each[12]) for each in fields) / _TICKS
 
 
 def _private_megabytes(processes: Sequence["subprocess.Popen[bytes]"]) -> float:

@@ -4,35 +4,64 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 
 OWN_COST = ", own cost"
 """The end of the names of figures in microseconds of our own processor time."""
+SERVER_COST = ", PostgreSQL's cost"
+"""The end of the names of figures in microseconds of the database server's processor time."""
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Seconds between entering and leaving `timed`, and those of them that this process had a processor."""
+    """Seconds between entering and leaving `timed`, and those of them that this process, and the server, had a processor."""
 
     seconds: float = 0.0
     processor_seconds: float = 0.0
+    server_seconds: float | None = None
 
     def rates(self, name: str, count: int) -> dict[str, float]:
         """`count` per second; and what one costs this process, which is the steadier figure on a shared machine."""
-        return {name: count / self.seconds, name + OWN_COST: self.processor_seconds / count * 1e6}
+        figures = {name: count / self.seconds, name + OWN_COST: self.processor_seconds / count * 1e6}
+        return figures if self.server_seconds is None else {**figures, name + SERVER_COST: self.server_seconds / count * 1e6}
 
 
 @contextmanager
-def timed() -> Iterator[Stopwatch]:
-    """Measures the block."""
+def timed(server: int | None = None) -> Iterator[Stopwatch]:
+    """Measures the block. `server` is the process id of a PostgreSQL server, whose processor time is measured too."""
     watch = Stopwatch()
     started, processor = time.perf_counter(), time.process_time()
+    before = None if server is None else _processor_seconds_of_family(server)
     yield watch
     watch.seconds = time.perf_counter() - started
     watch.processor_seconds = time.process_time() - processor
+    if server is not None and before is not None:
+        watch.server_seconds = _processor_seconds_of_family(server) - before
+
+
+def processor_seconds(pids: Iterable[int]) -> float:
+    """User and system time of processes; see proc(5)."""
+    return sum(int(fields[11]) + int(fields[12]) for fields in map(_fields, pids)) / _TICKS
+
+
+def parent_of(pid: int) -> int:
+    """The process that started this one."""
+    return int(_fields(pid)[1])
+
+
+def _processor_seconds_of_family(pid: int) -> float:
+    children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    ended = _fields(pid)
+    return processor_seconds([pid, *children]) + (int(ended[13]) + int(ended[14])) / _TICKS
+
+
+def _fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.measuring import timed
-from benchmarks.servers import Servers, execute, filled_outbox, running, until_empty
+from benchmarks.servers import Servers, execute, filled_outbox, running, server_process, until_empty
 from benchmarks.working import Counter, declared_queue
 from outbox import MessageRelay, Worker
 
@@ -38,7 +38,8 @@ async def _there_and_done(
     await declared_queue(url, broker)
     await filled_outbox(url, count)
     relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False, **options)
-    with timed() as relaying:
+    server = await server_process(url)
+    with timed(server) as relaying:
         async with running(relay):
             await until_empty(url, "outbox_table")
     if broker == url:
@@ -52,7 +53,7 @@ async def _there_and_done(
         enable_metrics=False,
         **options,
     )
-    with timed() as working:
+    with timed(server) as working:
         async with running(worker):
             await counter.wait()
     return relaying.rates(f"relay to {transport}, {way}", count) | working.rates(f"worker on {transport}, {way}", count)

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 import asyncpg
 
+from benchmarks.measuring import parent_of
 from outbox import MessageRelay, Worker, ensure_outbox_schema_async
 from outbox.embedded import EmbeddedPostgres
 from outbox.runtime.gc import freeze_gc
@@ -127,5 +128,14 @@ async def execute(url: str, statement: str, *arguments: object) -> None:
     connection = await asyncpg.connect(url)
     try:
         await connection.execute(statement, *arguments)
+    finally:
+        await connection.close()
+
+
+async def server_process(url: str) -> int:
+    """Process id of the PostgreSQL server, which starts a process for each connection."""
+    connection = await asyncpg.connect(url)
+    try:
+        return parent_of(connection.get_server_pid())
     finally:
         await connection.close()
