@@ -5,7 +5,7 @@ import platform
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -55,9 +55,12 @@ def parent_of(pid: int) -> int:
 
 
 def _processor_seconds_of_family(pid: int) -> float:
-    children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    ended = _fields(pid)
-    return processor_seconds([pid, *children]) + (int(ended[13]) + int(ended[14])) / _TICKS
+    """Time of a process and its children, those that have ended included."""
+    while True:
+        own = _fields(pid)
+        children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        with suppress(FileNotFoundError, ProcessLookupError):  # a child has ended meanwhile: its time is its parent's now
+            return processor_seconds(children) + sum(map(int, own[11:15])) / _TICKS
 
 
 def _fields(pid: int) -> list[str]:
