@@ -249,8 +249,8 @@ _STARTED = time.monotonic()
 def pause_before_next(interval: timedelta) -> float:
     """Returns the seconds to sleep before work that is repeated every `interval`: up to half a second less or more.
 
-    The periodic tasks of a process wake it up together, once a second: one that wakes it up alone takes twice the processor
-    time, because all that it needs has left the processor's caches. This matters to a process that serves many idle databases.
+    The periodic tasks of a process wake it up together, once a second: one that wakes it up alone takes more processor time,
+    because all that it needs has left the processor's caches. This matters to a process that serves many idle databases.
     """
     seconds = interval.total_seconds()
     if seconds < _SHORTEST_ROUNDED:

@@ -134,7 +134,7 @@ async def test_authentication_does_not_wait_for_reads(database: str) -> None:
             assert await connection.fetchval("select 1") == 1
 
 
-async def test_the_server_ends_transactions_of_a_service_that_stands_still(database: str) -> None:
+async def test_each_transaction_has_a_limit_for_standing_still(database: str) -> None:
     async with Admin(database) as admin:
         for opened in (admin.reading("reading"), admin.reading("reading first", for_change=True), admin.changing("changing")):
             async with opened as connection:

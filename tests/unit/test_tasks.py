@@ -1,12 +1,12 @@
 """Tasks of a block, errors that leave exception groups, and periodic tasks."""
 
 import asyncio
-import time
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
-from outbox.engine.lifecycle import pause_before_next
+from outbox.engine import lifecycle
 from outbox.engine.tasks import in_background, ungrouped
 
 
@@ -52,17 +52,16 @@ def test_an_error_that_is_not_alone_has_the_group_as_its_cause() -> None:
     assert raised.value.__cause__ is group
 
 
-def test_periodic_tasks_of_a_process_wake_it_up_together() -> None:
-    # Monotonic times at which each one is due; in between, time passes.
-    ends = []
-    for seconds in (5, 10, 10.3, 60):
-        pause = pause_before_next(timedelta(seconds=seconds))
-        assert pause == pytest.approx(seconds, abs=0.51)
-        ends.append(time.monotonic() + pause)
-        time.sleep(0.011)
-    apart = [(end - ends[0]) % 1 for end in ends]
-    assert all(min(part, 1 - part) < 0.01 for part in apart)
+@pytest.mark.parametrize("seconds", [5, 10, 10.3, 60])
+@pytest.mark.parametrize("since_start", [0, 0.4, 7.25, 1_000.9])
+def test_periodic_tasks_are_due_at_whole_seconds_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, since_start: float
+) -> None:
+    monkeypatch.setattr(lifecycle, "time", SimpleNamespace(monotonic=lambda: lifecycle._STARTED + since_start))
+    pause = lifecycle.pause_before_next(timedelta(seconds=seconds))
+    assert abs(pause - seconds) <= 0.5 + 1e-6
+    assert since_start + pause == pytest.approx(round(since_start + pause), abs=1e-6)
 
 
 def test_short_intervals_are_exact() -> None:
-    assert pause_before_next(timedelta(seconds=1)) == 1
+    assert lifecycle.pause_before_next(timedelta(seconds=1)) == 1
