@@ -92,7 +92,7 @@ async def test_a_lease_outlives_connections_that_are_lost_silently(
     database: str, pool: Pool, proxied: Callable[[str], Proxy]
 ) -> None:
     proxy = proxied(database)
-    broker = new_broker(proxy.url, lease=timedelta(seconds=9))
+    broker = new_broker(proxy.url, lease=timedelta(seconds=12))
     async with taking(broker, "mail", "#") as taken:
         await send(broker, message("order.placed"))
         delivery = await taken.next()
@@ -102,6 +102,27 @@ async def test_a_lease_outlives_connections_that_are_lost_silently(
         await eventually(lambda: pool.fetchval("select leased_until > $1 from outbox_delivery", first), timeout=15)
         await delivery.settle(DONE)
         proxy.resume()
+    await broker.close()
+
+
+async def test_a_renewal_that_takes_too_long_is_repeated_before_the_lease_ends(database: str, pool: Pool) -> None:
+    broker = new_broker(database, lease=timedelta(seconds=12))
+    until = "select leased_until from outbox_delivery"
+    async with taking(broker, "mail", "#") as taken:
+        # The message that counts comes just after the leases of others were renewed.
+        await send(broker, message("order.placed"))
+        delivery, claimed = await taken.next(), await pool.fetchval(until)
+        await eventually(lambda: pool.fetchval(f"select ({until}) > $1", claimed), timeout=15)
+        await delivery.settle(DONE)
+        await send(broker, message("order.placed"))
+        delivery, claimed = await taken.next(), await pool.fetchval(until)
+        async with pool.acquire() as other, other.transaction():
+            await other.execute("select from outbox_delivery for update")
+            # The server does not notice that nothing waits for the first renewal any more.
+            two_wait = "select count(*) = 2 and $1 > clock_timestamp() from pg_locks where not granted"
+            await eventually(lambda: pool.fetchval(two_wait, claimed), timeout=15)
+        await eventually(lambda: pool.fetchval(f"select ({until}) > $1", claimed))
+        await delivery.settle(DONE)
     await broker.close()
 
 

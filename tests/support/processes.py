@@ -86,8 +86,10 @@ class _Fork:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
+        # It may have ended without having been waited for by the fork server.
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
 
 def _run_module(module: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path) -> None:

@@ -262,6 +262,7 @@ class PostgresBroker:
                     fetch=self._fetch_reporting,
                     fetch_bodies=self._fetch_bodies,
                     fetch_atomically=self._fetch_atomically,
+                    replace_connections=self._replace_connections,
                     ring=self._ring,
                     waker=waker,
                     lease=self._lease,
@@ -318,6 +319,11 @@ class PostgresBroker:
             raise BrokerUnavailableError(f"the database refuses {len(refused)} dead letters")
 
     # --- helpers
+
+    async def _replace_connections(self) -> None:
+        """Lets the pool open a connection where it would reuse one."""
+        if self._pool is not None:
+            await self._pool.expire_connections()
 
     async def _fetch_row(self, name: str, queue: str, *arguments: Any) -> Any:
         """Runs a statement about a queue and returns its one row."""

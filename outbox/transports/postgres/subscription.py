@@ -178,6 +178,7 @@ class PostgresIntake:
         fetch: Fetch,
         fetch_bodies: Fetch,
         fetch_atomically: FetchAtomically,
+        replace_connections: Callable[[], Awaitable[None]],
         ring: Ring,
         waker: Waker,
         lease: timedelta,
@@ -198,6 +199,7 @@ class PostgresIntake:
         self._prefetch_count = subscription.prefetch_count
         self._receive = receive
         self._fetch = fetch
+        self._replace_connections = replace_connections
         self._storable = writer.storable
         self._waker = waker
         self._ring = ring
@@ -496,27 +498,35 @@ class PostgresIntake:
     # --- keeping leases
 
     async def _renew_leases(self) -> None:
-        """Renews each lease after a third of its time, so that two renewals may fail before it is lost."""
-        third = self._lease / 3
+        """Renews each lease after a third of its time. If that fails, even after another third, it can be tried again."""
+        lease = self._lease.total_seconds()
+        third = pause = lease / 3
         while True:
-            asked, pause = self._clock(), third
-            youngest = asked + (self._lease - third).total_seconds()
-            old = [delivery for delivery in self._leased.values() if delivery.safe_until <= youngest]
+            await asyncio.sleep(pause)
+            asked = self._clock()
+            due = min((delivery.safe_until for delivery in self._leased.values()), default=asked + lease) - 2 * third
+            if due > asked:
+                pause = min(due - asked, third)
+                continue
+            # Younger ones are renewed in the same statement. The others become due after this pause at the earliest.
+            pause = third / 2
+            old = [delivery for delivery in self._leased.values() if delivery.safe_until <= asked + lease - pause]
             for start in range(0, len(old), MOST_CLAIMED):
                 batch = old[start : start + MOST_CLAIMED]
                 ids, tokens = [delivery.id for delivery in batch], [delivery.token for delivery in batch]
                 try:
                     # A connection that was lost silently must leave time for another renewal, over a new one.
-                    async with asyncio.timeout(third.total_seconds()):
+                    async with asyncio.timeout(third):
                         kept = {row["id"] for row in await self._fetch("renew", ids, tokens, self._lease)}
                 except (TimeoutError, DatabaseUnavailableError):
-                    pause = min(RENEWAL_RETRY, third)
+                    # The others of the pool may be lost, too, and each would take a third of the lease to notice.
+                    await self._replace_connections()
+                    pause = min(RENEWAL_RETRY.total_seconds(), pause)
                     break
                 for delivery in batch:
                     if delivery.id in kept:
-                        delivery.safe_until = asked + self._lease.total_seconds()
+                        delivery.safe_until = asked + lease
                     # A delivery that is being settled may be missing because its outcome was just written.
                     elif not delivery.settling and not delivery.ended:
                         delivery.lost = True
                         self._forget(delivery)
-            await asyncio.sleep(pause.total_seconds())
