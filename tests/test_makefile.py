@@ -133,14 +133,20 @@ CRIPPLED = (
 )
 
 
-def test_with_an_old_python_the_message_names_what_is_needed(project: Path, tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    pretence = CRIPPLED.replace('sys.modules["ensurepip"] = None', "sys.version_info = (3, 9, 2)")
-    old.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{pretence}' \"$@\"\n")
-    old.chmod(0o755)
-    done = set_up(project, python=str(old))
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [((3, 9, 2), "Python 3.11 or newer is required"), ((3, 15, 0), "have no wheels yet: install Python 3.14")],
+)
+def test_with_another_python_the_message_names_what_is_needed(
+    project: Path, tmp_path: Path, version: tuple[int, ...], message: str
+) -> None:
+    other = tmp_path / "other"
+    pretence = CRIPPLED.replace('sys.modules["ensurepip"] = None', f"sys.version_info = {version}")
+    other.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{pretence}' \"$@\"\n")
+    other.chmod(0o755)
+    done = set_up(project, python=str(other))
     assert done.returncode == 1
-    assert "Python 3.11 or newer is required" in done.stderr
+    assert message in done.stderr
 
 
 def test_a_placeholder_for_uv_is_not_taken_for_uv(project: Path, tmp_path: Path, stub_python: str) -> None:

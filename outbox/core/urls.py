@@ -314,7 +314,9 @@ def _scheme(url: object, argument: str, *, such_as: str = "postgresql:// or amqp
         scheme = urlsplit(url).scheme.lower()
     except ValueError:
         # The parser's message repeats a part of the URL, which may be the password.
-        raise UrlError(f"{argument} is not a URL: its host cannot be read") from None
+        # Of several hosts, Python's parser accepts brackets from 3.14 on only around the first one, and only before a port.
+        advice = ". Write a host in brackets first, with its port" if "," in url and "[" in url else ""
+        raise UrlError(f"{argument} is not a URL: its host cannot be read{advice}") from None
     if "://" not in url or not scheme:
         raise UrlError(f"{argument} is not a URL: it has no scheme such as {such_as}")
     return scheme

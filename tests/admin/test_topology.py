@@ -259,7 +259,7 @@ OTHER = "the management API gives other answers than RabbitMQ"
     [
         (b"SSH-2.0-OpenSSH\r\n\r\n", "the management API does not answer: SSH-2.0"),
         (_http('{"items": []}')[:-5], "the management API does not answer"),
-        (_http("[" * 100_000), "the management API does not answer: maximum recursion"),
+        (_http("[" * 100_000), "the management API does not answer: "),
         (_http('{"items": null, "page_count": 1}'), OTHER),
         (_http('{"items": [{}], "page_count": 1}'), OTHER),
         (_http('"a text"'), OTHER),

@@ -36,7 +36,7 @@ async def welcome(user: dict[str, str]) -> None: ...
         ("kafka://Kafka", "kafka:9092", "{routing_key}", "Kafka at kafka:9092"),
         ("kafka://b:1,a/?topic=events", "b:1,a:9092", "events", "Kafka at a:9092,b:1"),
         ("kafkas://ada:s3cret@h:9093?topic=e.{routing_key}&linger.ms=5", "h:9093", "e.{routing_key}", "Kafka at h:9093"),
-        ("kafka://[::1],[::2]:9094", "[::1]:9092,[::2]:9094", "{routing_key}", "Kafka at [::1]:9092,[::2]:9094"),
+        ("kafka://[::2]:9094,[::1]", "[::2]:9094,[::1]:9092", "{routing_key}", "Kafka at [::1]:9092,[::2]:9094"),
     ],
 )
 def test_a_url_names_servers_and_topic(url: str, hosts: str, topic: str, address: str) -> None:

@@ -35,7 +35,7 @@ async def welcome(user: dict[str, str]) -> None: ...
         ("nats://Nats", "nats:4222", "{routing_key}", "NATS at nats:4222"),
         ("nats://b:1,a/?subject=events", "b:1,a:4222", "events", "NATS at a:4222,b:1"),
         ("natss://ada:s3cret@h:9093?subject=e.{routing_key}", "h:9093", "e.{routing_key}", "NATS at h:9093"),
-        ("nats://[::1],[::2]:9094", "[::1]:4222,[::2]:9094", "{routing_key}", "NATS at [::1]:4222,[::2]:9094"),
+        ("nats://[::2]:9094,[::1]", "[::2]:9094,[::1]:4222", "{routing_key}", "NATS at [::1]:4222,[::2]:9094"),
     ],
 )
 def test_a_url_names_servers_and_subject(url: str, hosts: str, subject: str, address: str) -> None:

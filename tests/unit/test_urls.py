@@ -34,7 +34,7 @@ def test_every_spelling_of_a_postgres_url_becomes_the_plain_one(spelling: str) -
         "/db",
         "h",
         "u@h:/db",
-        "u:p@h:1,[::1]:2,[fe80::1%25eth0],10.0.0.1/db?target_session_attrs=any",
+        "u:p@[::1]:2,h:1,[fe80::1%25eth0],10.0.0.1/db?target_session_attrs=any",
         "u:p@%2Frun%2Fpostgresql:5433/db",
         "/db?host=/run/postgresql&port=5433&user=a@b",
         "/db?host=a,b&port=1,2&options=",

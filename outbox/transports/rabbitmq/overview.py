@@ -118,9 +118,11 @@ class Management:
                         raise TimeoutError(f"it takes longer than {TIMEOUT.total_seconds():g} s")
             return json.loads(content)
         except urllib.error.HTTPError as refusal:
-            if refusal.code == 404:
-                return None
-            raise BrokerUnavailableError(f"the management API refused the request: {refusal.code} {refusal.reason}") from None
+            with refusal:  # it has the connection
+                if refusal.code == 404:
+                    return None
+                error = f"the management API refused the request: {refusal.code} {refusal.reason}"
+                raise BrokerUnavailableError(error) from None
         except (OSError, ValueError, RecursionError, http.client.HTTPException) as failure:
             reason = str(failure) or type(failure).__name__
             raise BrokerUnavailableError(f"the management API does not answer: {reason}") from None
