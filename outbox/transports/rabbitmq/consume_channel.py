@@ -30,6 +30,10 @@ _TIMEOUT = timedelta(seconds=10)
 _CLOSING = timedelta(seconds=3)
 _RETURNS_NOT_COUNTED_SINCE = (4, 3)
 _WRITE_AGAIN = timedelta(milliseconds=5)
+_CANCELLED = (
+    "the broker cancelled the consumer: its queue was deleted or, from RabbitMQ 4.3 on, a message was in flight for longer "
+    "than the broker's consumer_timeout: shorten the consumer's timeout, or raise consumer_timeout in rabbitmq.conf"
+)
 
 
 OnArrival = Callable[["ConsumerChannel", Arrival], None]
@@ -69,7 +73,7 @@ class ConsumerChannel:
         self._acknowledgements = Acknowledgements(channel.number, self._write)
         self._assembly = Assembly(self._on_arrival)
         # The broker sends `Basic.Cancel` when the queue was deleted or its leader moved. aiormq must see it, too.
-        watched: dict[type, FrameHandler] = {Basic.Cancel: lambda _: self._end("the broker cancelled the consumer")}
+        watched: dict[type, FrameHandler] = {Basic.Cancel: lambda _: self._end(_CANCELLED)}
         self._tap = FrameTap(channel, self._assembly.handlers, watched=watched)
         if isinstance(channel.connection, InterceptedConnection):
             channel.connection.stream.divert(channel.number, self._assembly.take)
