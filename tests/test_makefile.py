@@ -35,12 +35,8 @@ def stub_python(tmp_path: Path) -> str:
     """A Python for the setup whose environments are made at once. Their pip installs nothing but uv, which is a stub, too."""
     stub = tmp_path / "stub"
     stub.write_text(STUB)
-    pretence = CRIPPLED.replace('sys.modules["ensurepip"] = None', f'sys.executable = "{stub}"')
-    python = tmp_path / "stub-python"
-    python.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{pretence}' \"$@\"\n")
-    for path in (stub, python):
-        path.chmod(0o755)
-    return str(python)
+    stub.chmod(0o755)
+    return pretending(tmp_path / "stub-python", f'sys.executable = "{stub}"')
 
 
 STUB = """#!/bin/sh
@@ -63,6 +59,14 @@ def set_up(
     return subprocess.run(
         command, cwd=project, env={"PATH": path or os.defpath} | variables, capture_output=True, text=True, timeout=60
     )
+
+
+def pretending(path: Path, pretence: str = 'sys.modules["ensurepip"] = None') -> str:
+    """Make a Python that executes `pretence` before a script, and return its path."""
+    code = f'import runpy, sys; {pretence}; sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name="__main__")'
+    path.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{code}' \"$@\"\n")
+    path.chmod(0o755)
+    return str(path)
 
 
 @pytest.mark.parametrize("arguments", [(), ("help",)])
@@ -120,17 +124,9 @@ def test_every_locked_requirement_has_a_hash() -> None:
 
 
 def test_without_the_module_venv_the_message_names_what_to_install(project: Path, tmp_path: Path) -> None:
-    crippled = tmp_path / "crippled"
-    crippled.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{CRIPPLED}' \"$@\"\n")
-    crippled.chmod(0o755)
-    done = set_up(project, python=str(crippled))
+    done = set_up(project, python=pretending(tmp_path / "crippled"))
     assert done.returncode == 1
     assert "apt-get install python3-venv" in done.stderr
-
-
-CRIPPLED = (
-    'import runpy, sys; sys.modules["ensurepip"] = None; sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name="__main__")'
-)
 
 
 @pytest.mark.parametrize(
@@ -140,13 +136,20 @@ CRIPPLED = (
 def test_with_another_python_the_message_names_what_is_needed(
     project: Path, tmp_path: Path, version: tuple[int, ...], message: str
 ) -> None:
-    other = tmp_path / "other"
-    pretence = CRIPPLED.replace('sys.modules["ensurepip"] = None', f"sys.version_info = {version}")
-    other.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{pretence}' \"$@\"\n")
-    other.chmod(0o755)
-    done = set_up(project, python=str(other))
+    done = set_up(project, python=pretending(tmp_path / "other", f"sys.version_info = {version}"))
     assert done.returncode == 1
     assert message in done.stderr
+
+
+@pytest.mark.parametrize(("newest", "taken"), [("(3, 15, 0)", "python3.14"), ("(3, 13, 1)", "python3")])
+def test_make_takes_the_first_python_that_fits(project: Path, tmp_path: Path, newest: str, taken: str) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    pretending(programs / "python3", f"sys.version_info = {newest}")
+    pretending(programs / "python3.14", "sys.version_info = (3, 14, 0)")
+    command = [shutil.which("make") or "make", "--dry-run", "setup"]
+    done = subprocess.run(command, cwd=project, env={"PATH": f"{programs}:{os.defpath}"}, capture_output=True, text=True)
+    assert done.stdout == f"{taken} scripts/setup.py\n"
 
 
 def test_a_placeholder_for_uv_is_not_taken_for_uv(project: Path, tmp_path: Path, stub_python: str) -> None:

@@ -314,7 +314,7 @@ def _scheme(url: object, argument: str, *, such_as: str = "postgresql:// or amqp
         scheme = urlsplit(url).scheme.lower()
     except ValueError:
         # The parser's message repeats a part of the URL, which may be the password.
-        # Of several hosts, Python's parser accepts brackets from 3.14 on only around the first one, and only before a port.
+        # From 3.14 on, Python's parser accepts hosts in brackets only if the first one is in brackets, too, and has a port.
         advice = ". Write a host in brackets first, with its port" if "," in url and "[" in url else ""
         raise UrlError(f"{argument} is not a URL: its host cannot be read{advice}") from None
     if "://" not in url or not scheme:

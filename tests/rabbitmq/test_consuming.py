@@ -358,6 +358,7 @@ async def test_a_deleted_queue_is_declared_again_and_other_consumers_go_on(
         assert (await stock.next()).message.body == b"2"
     [lost] = recorder.of(DependencyLost)
     assert "'mail'" in lost.reason
+    assert "its queue was deleted" in lost.reason
 
 
 async def test_a_subscription_keeps_retrying_when_something_is_deleted_meanwhile(

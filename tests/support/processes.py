@@ -86,7 +86,7 @@ class _Fork:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        # It may have ended without having been waited for by the fork server.
+        # The fork server waits for it as well: it may be gone before its exit code has arrived here.
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)

@@ -67,6 +67,7 @@ def connection_to(url: str) -> OwnedConnection:
         (server_kind, "://geheim", "no scheme"),
         (server_kind, "postgresql://u:geheim@[::1/db", "cannot be read"),
         (server_kind, "postgresql://u:geheim@h\u2100x/db", "cannot be read"),
+        (server_kind, "kafka://u:geheim@h,[::1", r"cannot be read\. Write a host in brackets first, with its port"),
         (postgres_url, "postgresql://u:geh/eim@h:5432/db", "a host, a port or options that cannot be read"),
         (postgres_url, "postgresql://u:geh#eim@h:5432/db", "a host, a port or options that cannot be read"),
         (postgres_url, "postgresql://u:geh?eim@h:5432/db", "a host, a port or options that cannot be read"),

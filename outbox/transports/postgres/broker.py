@@ -321,7 +321,7 @@ class PostgresBroker:
     # --- helpers
 
     async def _replace_connections(self) -> None:
-        """Lets the pool open a connection where it would reuse one."""
+        """Makes the pool open new connections instead of using those that are open."""
         if self._pool is not None:
             await self._pool.expire_connections()
 

@@ -16,7 +16,7 @@ from outbox.core.byte_limits import ByteLimits
 from outbox.core.failures import MOST_FAILURES, FailedAttempt, encode_failures
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Failure
 from outbox.engine.lifecycle import Pauses
-from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
+from outbox.errors import DatabaseUnavailableError, StaleDeliveryError, StatementTimeoutError
 from outbox.ports import Doorbell, Receive, Statement, Subscription
 from outbox.postgres.claiming import BatchSizes
 from outbox.postgres.dead_letter_writer import DeadLetterWriter
@@ -498,7 +498,7 @@ class PostgresIntake:
     # --- keeping leases
 
     async def _renew_leases(self) -> None:
-        """Renews each lease after a third of its time. If that fails, even after another third, it can be tried again."""
+        """Renews each lease after a third of its time. A renewal may take another third, and leaves time for one more."""
         lease = self._lease.total_seconds()
         third = pause = lease / 3
         while True:
@@ -518,9 +518,10 @@ class PostgresIntake:
                     # A connection that was lost silently must leave time for another renewal, over a new one.
                     async with asyncio.timeout(third):
                         kept = {row["id"] for row in await self._fetch("renew", ids, tokens, self._lease)}
-                except (TimeoutError, DatabaseUnavailableError):
-                    # The others of the pool may be lost, too, and each would take a third of the lease to notice.
-                    await self._replace_connections()
+                except (TimeoutError, DatabaseUnavailableError) as error:
+                    if isinstance(error, TimeoutError | StatementTimeoutError):
+                        # The others of the pool may be lost, too, and each would take a third of the lease to notice.
+                        await self._replace_connections()
                     pause = min(RENEWAL_RETRY.total_seconds(), pause)
                     break
                 for delivery in batch:

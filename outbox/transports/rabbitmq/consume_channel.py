@@ -30,9 +30,10 @@ _TIMEOUT = timedelta(seconds=10)
 _CLOSING = timedelta(seconds=3)
 _RETURNS_NOT_COUNTED_SINCE = (4, 3)
 _WRITE_AGAIN = timedelta(milliseconds=5)
+_SHORTEN_OR_RAISE = "shorten the consumer's timeout, or raise consumer_timeout in rabbitmq.conf"
 _CANCELLED = (
-    "the broker cancelled the consumer: its queue was deleted or, from RabbitMQ 4.3 on, a message was in flight for longer "
-    "than the broker's consumer_timeout: shorten the consumer's timeout, or raise consumer_timeout in rabbitmq.conf"
+    "the broker cancelled the consumer: its queue was deleted or its leader moved or, from RabbitMQ 4.3 on, a message was in "
+    f"flight for longer than the broker's consumer_timeout: {_SHORTEN_OR_RAISE}"
 )
 
 
@@ -280,7 +281,7 @@ class ConsumerChannel:
         if "delivery acknowledgement" in reason and "timed out" in reason:
             reason = (
                 "a message was in flight for longer than the broker's consumer_timeout, so all in flight are redelivered: "
-                f"shorten the consumer's timeout, or raise consumer_timeout in rabbitmq.conf ({reason})"
+                f"{_SHORTEN_OR_RAISE} ({reason})"
             )
         self._end(reason)
 
