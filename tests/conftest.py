@@ -21,6 +21,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,12 @@ from tests.support.rabbit_admin import RabbitAdmin
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 settings.load_profile("repeatable")
 
+_WITHOUT_KAFKA = find_spec("confluent_kafka") is None
+# The newest Python may have no wheel of it yet; `scripts/setup.py` says so. CI has one.
+collect_ignore_glob = (
+    ["kafka", "relay/test_broker_away.py", "system/test_tls.py", "unit/test_guarantees.py"] if _WITHOUT_KAFKA else []
+)
+
 _RABBITMQ_FIXTURES = {"rabbitmq_server", "broker_url", "broker_admin", "own_rabbitmq"}
 
 
@@ -76,6 +83,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _share_certificate_authorities()
     config.addinivalue_line("markers", "slow: takes more than a few seconds; left out of `make test-fast`")
+
+
+def pytest_report_header() -> str | None:
+    """Say which tests are left out."""
+    return "without confluent-kafka: tests of Kafka are left out" if _WITHOUT_KAFKA else None
 
 
 def _share_certificate_authorities() -> None:

