@@ -62,13 +62,13 @@ def serving(folder: Path, database_url: str, token_entry: str, *more: str) -> It
 
 
 class InFlightMessages:
-    """Messages that a relay has in flight while a lock prevents the hand-over."""
+    """Messages that a relay has in flight while a lock prevents the hand-over.
+
+    They are published before the relay starts: one that looked just before would wait for the lock without having seen them.
+    """
 
     def __init__(self, database_url: str) -> None:
         self._holder, self._other = (psycopg.connect(database_url, autocommit=True) for _ in range(2))
-
-    def take(self) -> None:
-        """Publishes them, and waits until the relay blocks on the lock."""
         self._other.execute(
             "insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'placed')"
         )
@@ -76,6 +76,9 @@ class InFlightMessages:
         self._other.execute(
             "insert into outbox_table (routing_key, body) select 'placed', '' from generate_series(1, %s)", [MESSAGES]
         )
+
+    def are_taken(self) -> None:
+        """Waits until the relay blocks on the lock."""
         eventually_sync(lambda: self._count("pg_locks where not granted and relation = 'outbox_delivery'::regclass"))
 
     def release(self) -> None:
@@ -104,13 +107,13 @@ def test_a_server_ends_its_open_streams_at_once_and_its_relay_drains(
     asyncio.run(ensure_outbox_schema_async(database_url))
     token, entry = new_token("anna", Role.VIEWER)
     with (
-        serving(tmp_path, database_url, str(entry), *more) as (process, url),
         closing(InFlightMessages(database_url)) as in_hand,
+        serving(tmp_path, database_url, str(entry), *more) as (process, url),
         ExitStack() as streams,
     ):
         for _ in range(STREAMS):
             streams.enter_context(reading(f"{url}/events", token))
-        in_hand.take()
+        in_hand.are_taken()
         process.send(signal.SIGTERM)
         streams.close()  # they end though a relay is still at work
         in_hand.release()
