@@ -57,7 +57,7 @@ async def backlog(client: Client, *, routing_keys: int, as_json: bool) -> None:
             ("oldest pending", duration(answer["oldest_pending_age_seconds"])),
             ("incoming", _rate(rates["incoming"])),
             ("outgoing", _rate(rates["outgoing"])),
-            ("drained in", duration(answer["drained_in_seconds"])),
+            ("drained in", duration(answer["drained_in_seconds"] or None)),
         ]
     )
     echo()
@@ -154,7 +154,7 @@ def _echo_queue(queue: Mapping[str, Any]) -> None:
             ("oldest", duration(queue["oldest_age_seconds"])),
             ("incoming", _rate(rates["incoming"])),
             ("outgoing", _rate(rates["outgoing"])),
-            ("drained in", duration(queue["drained_in_seconds"])),
+            ("drained in", duration(queue["drained_in_seconds"] or None)),
             ("failed", "" if queue["failed_share"] is None else f"{queue['failed_share']:.1%} of the attempts"),
             ("handling", _times(now)),
             ("day before", _times(before)),

@@ -94,6 +94,11 @@ def test_the_backlog_is_printed(run: Run, on: Any) -> None:
     assert ["order.placed", "3", "0", "0", "0", "0", "0", "0"] in rows
 
 
+def test_an_empty_backlog_is_printed_without_a_time_to_drain(run: Run) -> None:
+    assert json.loads(run("backlog", "--json").stdout)["drained_in_seconds"] == 0
+    assert "drained in" not in run("backlog").output
+
+
 def test_an_unavailable_broker_is_reported_in_a_sentence(url: str) -> None:
     away = {"OUTBOX_DATABASE_URL": url, "OUTBOX_BROKER_URL": "amqp://guest:guest@127.0.0.1:1"}
     for command, beginning in (("backlog", "Queues unavailable: "), ("queues", "Depths unavailable: ")):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Retry
-from outbox.errors import StaleDeliveryError
+from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
 from outbox.postgres.pool import Pool
 from outbox.transports.postgres import PostgresBroker
 from tests.contract.support import FAILURE, existing, message, send, taking
@@ -124,6 +124,41 @@ async def test_a_renewal_that_takes_too_long_is_repeated_before_the_lease_ends(d
             two_wait = "select count(*) = 2 and $1 > clock_timestamp() from pg_locks where not granted"
             await eventually(lambda: pool.fetchval(two_wait, claimed), timeout=15)
         await eventually(lambda: pool.fetchval(f"select ({until}) > $1", claimed))
+        await delivery.settle(DONE)
+    await broker.close()
+
+
+async def test_a_renewal_that_the_server_refuses_leaves_the_connections_open(
+    database: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it has too few of them, those that are open are the only ones that work."""
+    fetch = PostgresBroker._fetch
+    refused: list[str] = []
+
+    async def refuse_once(broker: PostgresBroker, name: str, *arguments: object) -> object:
+        if name == "renew" and not refused:
+            refused.append(name)
+            raise DatabaseUnavailableError("sorry, too many clients already")
+        return await fetch(broker, name, *arguments)
+
+    async def open_connections() -> set[int]:
+        rows = await pool.fetch("select pid from pg_stat_activity where application_name = 'outbox broker'")
+        return {row["pid"] for row in rows}
+
+    monkeypatch.setattr(PostgresBroker, "_fetch", refuse_once)
+    broker = new_broker(database, lease=SHORT_LEASE)
+    async with taking(broker, "mail", "#") as taken:
+        await send(broker, message("order.placed"))
+        delivery = await taken.next()
+        until = await pool.fetchval("select leased_until from outbox_delivery")
+        await asyncio.gather(*(broker.queue_depth("mail") for _ in range(5)))
+        before = await open_connections()
+        await eventually(lambda: pool.fetchval("select leased_until > $1 from outbox_delivery", until))
+        assert refused
+        # A connection that is to be replaced ends with its next use.
+        await asyncio.gather(*(broker.queue_depth("mail") for _ in range(5)))
+        assert before
+        assert before <= await open_connections()
         await delivery.settle(DONE)
     await broker.close()
 
