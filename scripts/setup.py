@@ -166,12 +166,13 @@ def _requirements_for_this_machine():
     left_out = NO_WHEELS.get(sys.version_info[:2], ())
     if left_out:
         advice = "       continuing without {}: no wheel for Python {}.{} yet. Tests that need it are left out."
-        print(advice.format(", ".join(left_out), *sys.version_info))
+        print(advice.format(", ".join(left_out), *sys.version_info), flush=True)
     if _is_musl():
         left_out += NO_MUSL_WHEELS
         print(
             "       this system uses musl, for which the embedded PostgreSQL, Playwright and the Kafka client have no wheels: "
-            "continuing without them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`."
+            "continuing without them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`.",
+            flush=True,
         )
     if not left_out:
         return LOCK
