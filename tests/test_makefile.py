@@ -167,7 +167,7 @@ def test_a_placeholder_for_uv_is_not_taken_for_uv(project: Path, tmp_path: Path,
 
 
 def test_a_uv_that_fails_is_replaced_by_pip(project: Path, tmp_path: Path, stub_python: str) -> None:
-    uv = fake_uv(tmp_path, 'test "$1" = venv && exit 0; echo "invalid peer certificate" >&2; exit 2')
+    uv = fake_uv(tmp_path, 'test "$1" = venv && exec mkdir -p .venv; echo "invalid peer certificate" >&2; exit 2')
     (project / "requirements" / "dev.lock").write_text("# nothing\n")
     done = set_up(project, python=stub_python, path=f"{uv}:{os.defpath}")
     assert re.findall(r"\((uv|venv|pip)\)", done.stdout) == ["uv", "uv", "venv", "pip"]

@@ -4,12 +4,12 @@ import asyncio
 import os
 import pty
 import select
-import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
@@ -178,14 +178,27 @@ def test_progress_in_a_terminal_is_a_bar(
 
 
 Until = Callable[..., bool]
+IN_ITS_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "outbox.cli", *sys.argv[1:]])
+"""
 
 
 @contextmanager
 def _terminal(arguments: list[str], settings: dict[str, str]) -> Iterator[tuple[Until, Callable[[bytes], Any]]]:
     """A command in a terminal of its own: waits until it has said something, and types."""
-    process, terminal = pty.fork()
-    if process == 0:
-        os.execve(sys.executable, [sys.executable, "-m", "outbox.cli", *arguments], os.environ | settings)
+    # Not `pty.fork`, which the threads of other tests may leave in a deadlock.
+    terminal, other_end = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", IN_ITS_TERMINAL, *arguments],
+        env=os.environ | settings,
+        stdin=other_end,
+        stdout=other_end,
+        stderr=other_end,
+        start_new_session=True,
+    )
+    os.close(other_end)
     said = b""
 
     def until(words: bytes, seconds: float = 90) -> bool:
@@ -203,6 +216,5 @@ def _terminal(arguments: list[str], settings: dict[str, str]) -> Iterator[tuple[
         yield until, lambda typed: os.write(terminal, typed)
     finally:
         os.close(terminal)
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
+        process.kill()
+        process.wait()

@@ -104,8 +104,8 @@ def test_commands_are_listed_by_section() -> None:
             "--database-url is not a URL: it has no scheme such as postgresql://",
         ),
         (
-            ["worker", "tests.cli.slow_consumers:consumers", "--broker-url", "kafka://b"],
-            "a worker stores the messages of kafka in its database",
+            ["worker", "tests.cli.slow_consumers:consumers", "--broker-url", "nats://b"],
+            "a worker stores the messages of nats in its database",
         ),
         (["relay", "--database-url", "postgresql://db/x", "--broker-url", "mqtt://b"], "--broker-url has the scheme 'mqtt'"),
         (["worker", "tests.cli.slow_consumers:consumers", "--broker-url", "redis://b"], "stores the messages of redis in"),
