@@ -179,7 +179,7 @@ def _bucket(address: str) -> str:
     except ValueError:
         return "no address"
     # An IPv6 client usually owns a /64, so one address would be no limit.
-    if known.version == 6 and known.ipv4_mapped is None:
+    if isinstance(known, ipaddress.IPv6Address) and known.ipv4_mapped is None:
         return str(ipaddress.ip_network(f"{known}/64", strict=False))
     return str(known)
 
