@@ -142,8 +142,8 @@ async def test_a_renewal_that_the_server_refuses_leaves_the_connections_open(
         return await fetch(broker, name, *arguments)
 
     async def open_connections() -> set[int]:
-        rows = await pool.fetch("select pid from pg_stat_activity where application_name = 'outbox broker'")
-        return {row["pid"] for row in rows}
+        of_the_broker = "application_name = 'outbox broker' and datname = current_database()"
+        return {row["pid"] for row in await pool.fetch(f"select pid from pg_stat_activity where {of_the_broker}")}
 
     monkeypatch.setattr(PostgresBroker, "_fetch", refuse_once)
     broker = new_broker(database, lease=SHORT_LEASE)
