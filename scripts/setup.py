@@ -161,23 +161,26 @@ def installer(uv, python):
     return [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "-qq", "--progress-bar", "off"]
 
 
+def left_out():
+    """Return the locked packages that have no wheel for this Python or this system."""
+    return NO_WHEELS.get(sys.version_info[:2], ()) + (NO_MUSL_WHEELS if _is_musl() else ())
+
+
 def _requirements_for_this_machine():
-    """Return the lock, or a copy without the packages that have no wheel for this system or this Python."""
-    left_out = NO_WHEELS.get(sys.version_info[:2], ())
-    if left_out:
+    """Return the lock, or a copy without what is left out."""
+    if sys.version_info[:2] in NO_WHEELS:
         advice = "       continuing without {}: no wheel for Python {}.{} yet. Tests that need it are left out."
-        print(advice.format(", ".join(left_out), *sys.version_info), flush=True)
+        print(advice.format(", ".join(NO_WHEELS[sys.version_info[:2]]), *sys.version_info), flush=True)
     if _is_musl():
-        left_out += NO_MUSL_WHEELS
         print(
             "       this system uses musl, for which the embedded PostgreSQL, Playwright and the Kafka client have no wheels: "
             "continuing without them. Set OUTBOX_DATABASE_URL for `make run` and OUTBOX_TEST_DATABASE_URL for `make test`.",
             flush=True,
         )
-    if not left_out:
+    if not left_out():
         return LOCK
     copy = VENV / LOCK.name
-    copy.write_text(_split(left_out, LOCK.read_text())[0])
+    copy.write_text(_split(left_out(), LOCK.read_text())[0])
     return copy
 
 

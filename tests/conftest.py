@@ -21,7 +21,6 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from outbox.embedded import EmbeddedPostgres
 from outbox.postgres.pool import Pool, open_pool
 from outbox.runtime.settings import VARIABLES
 from tests.servers.chromium import ensure_chromium
+from tests.servers.kafka import HAS_CLIENT as HAS_KAFKA_CLIENT
 from tests.servers.moto import CREDENTIALS, Moto, running_moto
 from tests.servers.nats import Nats, ensure_nats, running_nats
 from tests.servers.pgbouncer import ensure_pgbouncer
@@ -67,10 +67,8 @@ from tests.support.rabbit_admin import RabbitAdmin
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 settings.load_profile("repeatable")
 
-_WITHOUT_KAFKA = find_spec("confluent_kafka") is None
-# The newest Python may have no wheel of it yet; `scripts/setup.py` says so. CI has one.
 collect_ignore_glob = (
-    ["kafka", "relay/test_broker_away.py", "system/test_tls.py", "unit/test_guarantees.py"] if _WITHOUT_KAFKA else []
+    [] if HAS_KAFKA_CLIENT else ["kafka", "relay/test_broker_away.py", "system/test_tls.py", "unit/test_guarantees.py"]
 )
 
 _RABBITMQ_FIXTURES = {"rabbitmq_server", "broker_url", "broker_admin", "own_rabbitmq"}
@@ -87,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> str | None:
     """Say which tests are left out."""
-    return "without confluent-kafka: tests of Kafka are left out" if _WITHOUT_KAFKA else None
+    return None if HAS_KAFKA_CLIENT else "without confluent-kafka: tests of Kafka are left out"
 
 
 def _share_certificate_authorities() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.kafka import HAS_CLIENT
+
 ROOT = Path(__file__).resolve().parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text()
 
@@ -212,6 +214,12 @@ def test_packages_without_a_wheel_for_this_python_are_left_out(project: Path, tm
     installed = (project / ".venv" / "dev.lock").read_text()
     assert "\nconfluent-kafka==" not in installed
     assert "\nembedded-postgres==" in installed
+
+
+def test_tests_of_kafka_are_left_out_only_where_its_client_is() -> None:
+    command = [sys.executable, "-c", "import setup; print(*setup.left_out())"]
+    done = subprocess.run(command, cwd=ROOT / "scripts", capture_output=True, text=True, check=True)
+    assert ("confluent-kafka" in done.stdout.split()) == (not HAS_CLIENT)
 
 
 def fake_uv(folder: Path, script: str) -> Path:

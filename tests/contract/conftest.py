@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,7 +17,7 @@ from outbox.transports.redis.server import RedisOptions
 from tests.contract.harness import Harness, MemoryHarness, PostgresHarness, RabbitHarness
 from tests.contract.routes import Route, broker_route, kafka_route, nats_route, redis_route, sqs_route
 from tests.contract.stored import Log, StoredHarness
-from tests.servers.kafka import MockKafka, mock_kafka
+from tests.servers.kafka import HAS_CLIENT, MockKafka, mock_kafka
 from tests.servers.nats import Nats
 from tests.servers.redis import Redis, running_redis
 
@@ -36,7 +35,7 @@ GUARANTEES: dict[str, Guarantees] = {
 }
 """What each transport declares."""
 SOURCES = ["nats", "redis", "aws"]
-if find_spec("confluent_kafka"):  # if not, tests/conftest.py says that tests of Kafka are left out
+if HAS_CLIENT:
     from outbox.transports.kafka_source import KafkaSource
 
     GUARANTEES["kafka"] = KafkaSource.guarantees

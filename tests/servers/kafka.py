@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from enum import IntEnum
 from functools import cache
 from importlib.metadata import files
+from importlib.util import find_spec
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +16,8 @@ from outbox.core.urls import kafka_hosts
 from tests.servers.certificates import Certificates, over_tls
 from tests.support import eventually
 
+HAS_CLIENT = find_spec("confluent_kafka") is not None
+"""If not, tests/conftest.py leaves tests of Kafka out: `scripts/setup.py` says for which Pythons."""
 PRODUCE = 0
 """Kafka's number of the request that carries records."""
 OFFSET_COMMIT = 8
