@@ -140,7 +140,7 @@ class Relay:
                 async with self._claim_lock:
                     taken = await self._next_round()
                 if taken is not None:
-                    self._batch.note(taken=(await self._settle(taken)).taken)
+                    self._batch.note(asked=taken.asked, taken=(await self._settle(taken)).taken)
             except BrokerUnavailableError as error:
                 await self._wait_for(Dependency.BROKER, error)
             except DatabaseUnavailableError as error:
@@ -193,15 +193,16 @@ class Relay:
             await self._rounds.connect()
         if self._stopping.requested:
             return None
-        round_ = await self._rounds.start(self._batch.size)
+        asked = self._batch.size
+        round_ = await self._rounds.start(asked)
         # A server that accepts connections while its rounds still fail must not be reported as restored.
         for dependency in set(Dependency) - self._failing:
             self._outages[dependency].answers()
         if round_ is None:
-            self._batch.note(taken=0)
+            self._batch.note(asked=asked, taken=0)
             return None
         self._retry_pauses.reset()
-        return _StartedRound(round_, began)
+        return _StartedRound(round_, began, asked)
 
     async def _settle(self, taken: "_StartedRound") -> RoundReport:
         try:
@@ -296,10 +297,11 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class _StartedRound:
-    """A claimed round, and when claiming it began."""
+    """A claimed round, when claiming it began, and for how many messages it asked."""
 
     round: Round
     began: float
+    asked: int = 0
 
 
 class _BatchSize:
@@ -309,10 +311,11 @@ class _BatchSize:
         self._fixed = fixed
         self.size = fixed or SMALLEST_BATCH
 
-    def note(self, *, taken: int) -> None:
+    def note(self, *, asked: int, taken: int) -> None:
+        """Records that a claim of up to `asked` messages got `taken`."""
         if self._fixed is None:
-            self.size = (
-                min(self.size * 2, LARGEST_BATCH)
-                if taken >= self.size
-                else max(SMALLEST_BATCH, 1 << math.floor(math.log2(taken or 1)))
-            )
+            # Not compared with the size now: the rounds of other lanes may have changed it since this one was claimed.
+            if taken >= asked:
+                self.size = max(self.size, min(asked * 2, LARGEST_BATCH))
+            else:
+                self.size = max(SMALLEST_BATCH, 1 << math.floor(math.log2(taken or 1)))

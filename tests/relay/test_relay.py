@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 
 import asyncpg
@@ -258,6 +259,31 @@ async def test_batches_grow_under_backlog(url: str, connection: asyncpg.Connecti
     async with relaying(url, transport, lanes=1):
         await eventually(lambda: rows_are(connection, 0))
     assert [len(batch) for batch in transport.batches][:6] == [50, 100, 200, 400, 500, 500]
+
+
+class OverlappingTransport(ScriptedTransport):
+    """Confirms a batch when the next one has come, so that two are always in flight, until all `expected` messages came."""
+
+    def __init__(self, expected: int) -> None:
+        super().__init__()
+        self.expected = expected
+        self.came = asyncio.Condition()
+
+    async def send(self, messages: Sequence[Message], *, timeout: timedelta) -> Sequence[SendResult]:
+        self.batches.append(list(messages))
+        number = len(self.batches)
+        async with self.came:
+            self.came.notify_all()
+            await self.came.wait_for(lambda: len(self.batches) > number or len(self.sent) == self.expected)
+        return [self.answer(message) for message in messages]
+
+
+async def test_batches_of_two_lanes_grow_as_those_of_one(url: str, connection: asyncpg.Connection) -> None:
+    await connection.execute("insert into outbox_table (routing_key, body) select 'a', '' from generate_series(1, 3000) i")
+    transport = OverlappingTransport(3000)
+    async with relaying(url, transport, lanes=2):
+        await eventually(lambda: rows_are(connection, 0))
+    assert [len(batch) for batch in transport.batches] == [50, 50, 100, 100, 200, 200, 400, 400, 500, 500, 500]
 
 
 async def test_a_batch_of_large_bodies_ends_early(url: str, connection: asyncpg.Connection) -> None:
