@@ -315,8 +315,8 @@ class SentFacts:
         names = {
             "table": table.sql,
             "history": self.history,
-            "trace_id": trace_id_in("gone.headers"),
-            "headers": "gone.headers",
+            "trace_id": trace_id_in("message.headers"),
+            "headers": "message.headers",
         }
         self.sql = queries("sent_facts.sql", **names)
         self._observer = observer

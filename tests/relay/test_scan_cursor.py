@@ -10,12 +10,13 @@ import pytest
 from outbox import ensure_outbox_schema_async
 from outbox.core.outcome import DONE, RETURNED
 from outbox.postgres.claiming import FAIR_EVERY
+from outbox.postgres.history import SentFacts
 from outbox.postgres.index_positions import FRONT, ScanCursor
 from outbox.postgres.pool import Pool, open_pool
 from outbox.postgres.store import PostgresStore
 from outbox.transports.postgres.handover import PostgresHandover
 from outbox.transports.postgres.tables import TransportTables, pattern_of
-from tests.relay.support import TABLE, entries_read
+from tests.relay.support import TABLE, Recorder, entries_read
 
 BATCH = 100
 ROUNDS = 3 * FAIR_EVERY
@@ -53,8 +54,22 @@ def handing_over(pool: Pool) -> Take:
 
 
 def relaying(pool: Pool) -> Take:
-    store = PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10))
+    return take_from(PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10)))
 
+
+def relaying_with_history(pool: Pool) -> Take:
+    facts = SentFacts(TABLE, "relay-1", Recorder())
+    take = take_from(PostgresStore(pool, TABLE, keep_sent=False, longest_send=timedelta(seconds=10), facts=facts))
+
+    async def look_and_take() -> list[str]:
+        async with pool.acquire() as connection:
+            await facts.look(connection)
+        return await take()
+
+    return look_and_take
+
+
+def take_from(store: PostgresStore) -> Take:
     async def take() -> list[str]:
         claim = await store.claim(BATCH)
         if claim is None:
@@ -87,6 +102,18 @@ async def test_only_fair_claims_read_past_what_is_gone(sending: Callable[[Pool],
     lean = [read for number, read in enumerate(reads[1:], 2) if number % FAIR_EVERY]
     assert max(lean) <= 2 * BATCH
     assert reads[-1] >= (ROUNDS - 1) * BATCH
+
+
+@pytest.mark.parametrize("sending", [handing_over, relaying, relaying_with_history])
+async def test_a_fair_claim_reads_past_what_is_gone_only_once(sending: Callable[[Pool], Take], pool: Pool) -> None:
+    """While no transaction elsewhere is older: the index notes which of its entries are dead, and the next claims skip them."""
+    await fill(pool, ROUNDS * BATCH)
+    take, reads = sending(pool), []
+    for _ in range(ROUNDS):
+        before = await entries_read(pool, "outbox_table_due_idx")
+        assert len(await take()) == BATCH
+        reads.append(await entries_read(pool, "outbox_table_due_idx") - before)
+    assert max(reads) <= 2 * FAIR_EVERY * BATCH
 
 
 @both
