@@ -61,9 +61,9 @@ class Duplicates:
         return known
 
 
-BATCH_SIZE = 1_000
-"""Number of facts written in one statement."""
-MAX_BATCHES = 20
+BATCH_SIZE = 5_000
+"""Number of facts written in one statement. The event loop of a busy worker has time for about ten statements a second."""
+MAX_BATCHES = 4
 """Number of batches written before pauses are read again."""
 TABLE_CHECK_INTERVAL = timedelta(seconds=30)
 """Interval of looking for missing tables."""

@@ -107,6 +107,15 @@ async def _adds_up(connection: asyncpg.Connection, written: str, recorder: Event
     return bool(await connection.fetchval(written) + recorder.lost == 151)
 
 
+async def test_a_burst_of_facts_is_written_in_one_statement(connection: asyncpg.Connection, database_url: str) -> None:
+    connect = connect_to(database_url, application_name="test")
+    async with reporting(connect, TABLE, COMPONENT, EventRecorder(), Stopping()) as reporter:
+        for number in range(5_000):
+            reporter.notify(handled(str(number)))
+        await eventually(lambda: connection.fetchval("select count(*) = 5000 from outbox_history"))
+    assert await connection.fetchval("select count(distinct xmin::text) from outbox_history") == 1
+
+
 async def test_text_that_a_database_cannot_store_is_escaped(connection: asyncpg.Connection, database_url: str) -> None:
     recorder = EventRecorder()
     connect = connect_to(database_url, application_name="test")
