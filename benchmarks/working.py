@@ -6,7 +6,7 @@ import time
 import asyncpg
 
 from benchmarks.measuring import percentile, timed
-from benchmarks.servers import BODY, PATIENCE, Servers, execute, filled_outbox, running, until_empty
+from benchmarks.servers import PATIENCE, Servers, execute, filled_outbox, running, until_empty
 from outbox import Consumer, MessageRelay, Publisher, Worker
 
 LATENCY_RATE = 100
@@ -139,12 +139,12 @@ async def latency_on_postgres(servers: Servers, count: int) -> dict[str, float]:
 
 
 async def _latency(url: str, broker: str, count: int, name: str) -> dict[str, float]:
-    waited: list[float] = []
+    handled: dict[int, float] = {}
     everything = asyncio.Event()
 
     async def handle(body: bytes) -> None:
-        waited.append((time.perf_counter() - float(body)) * 1000)
-        if len(waited) == count:
+        handled[int(body)] = time.perf_counter()
+        if len(handled) == count:
             everything.set()
 
     await declared_queue(url, broker)
@@ -153,18 +153,19 @@ async def _latency(url: str, broker: str, count: int, name: str) -> dict[str, fl
     )
     relay = MessageRelay(db_engine_url=url, broker=broker, enable_metrics=False)
     async with running(worker), running(relay):
-        await _publish_steadily(url, count)
+        committed = await _publish_steadily(url, count)
         async with asyncio.timeout(PATIENCE):
             await everything.wait()
-    settled = waited[LATENCY_RATE // 2 :]
+    settled = [(handled[number] - committed[number]) * 1000 for number in range(LATENCY_RATE // 2, count)]
     return {
         f"commit to handler by {name}, p50": percentile(settled, 0.50),
         f"commit to handler by {name}, p99": percentile(settled, 0.99),
     }
 
 
-async def _publish_steadily(url: str, count: int) -> None:
-    publisher = Publisher()
+async def _publish_steadily(url: str, count: int) -> list[float]:
+    """When the commit of each message, whose body is its number, had returned."""
+    publisher, committed = Publisher(), []
     connection = await asyncpg.connect(url)
     try:
         begin = time.perf_counter()
@@ -172,7 +173,9 @@ async def _publish_steadily(url: str, count: int) -> None:
             await asyncio.sleep(max(begin + number / LATENCY_RATE - time.perf_counter(), 0))
             transaction = connection.transaction()
             await transaction.start()
-            await publisher.publish_async(connection, "bench.event", BODY[:0] + repr(time.perf_counter()).encode())
+            await publisher.publish_async(connection, "bench.event", str(number).encode())
             await transaction.commit()
+            committed.append(time.perf_counter())
     finally:
         await connection.close()
+    return committed
