@@ -101,7 +101,7 @@ async def test_a_read_only_database_is_named(connection: asyncpg.Connection, dat
 
 async def test_the_printed_sql_fixes_the_findings(connection: asyncpg.Connection, database_url: str) -> None:
     await connection.execute(
-        "drop index outbox_table_due_idx, outbox_history_root_idx; alter table outbox_table reset (fillfactor)"
+        "drop index outbox_table_due_idx, outbox_history_child_idx; alter table outbox_table reset (fillfactor)"
     )
     report = await examined(database_url)
     statements = [statement for finding in problems(report) for statement in finding.sql]

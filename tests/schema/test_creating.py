@@ -227,7 +227,7 @@ async def test_a_hosts_revision_runs_on_any_driver(connection: asyncpg.Connectio
 
 
 async def test_a_revision_names_an_existing_version(database_url: str) -> None:
-    with pytest.raises(SchemaError, match="the versions are 0001, 0002, 0003, 0004, 0005, 0006"):
+    with pytest.raises(SchemaError, match="the versions are 0001, 0002, 0003, 0004, 0005, 0006, 0007"):
         await _as_host(database_url, lambda op: upgrade(op, to="9999"))
     with pytest.raises(SchemaError, match="'8888' is not known"):
         await _as_host(database_url, lambda op: upgrade(op, to="0001", since="8888"))

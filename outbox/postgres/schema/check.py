@@ -34,6 +34,7 @@ SATELLITE_FILES = (
     "admin_tables_4.sql",
     "history_table_5.sql",
     "dead_letter_6.sql",
+    "history_table_7.sql",
 )
 """Files with the expected shapes of the tables next to an outbox table. The shape of a table may be in several of them."""
 

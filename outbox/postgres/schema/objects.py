@@ -124,6 +124,7 @@ _SATELLITE_OBJECTS = {
         "check_fact": "check_fact",
         "message_index": "message_idx",
         "root_index": "root_idx",
+        "child_index": "child_idx",
         "recent_index": "recent_idx",
         "keys_index": "keys_idx",
         "queue_index": "queue_idx",

@@ -174,6 +174,7 @@ VERSIONS: tuple[Version, ...] = (
     _BesideTheTable("0004", extends="admin_tables_4.sql", reverts="downgrade_4.sql"),
     _BesideTheTable("0005", extends="history_table_5.sql", reverts="downgrade_5.sql"),
     _BesideTheTable("0006", extends="dead_letter_6.sql", reverts="downgrade_6.sql"),
+    _BesideTheTable("0007", extends="history_table_7.sql", reverts="downgrade_7.sql"),
 )
 HEAD = VERSIONS[-1].number
 

@@ -15,7 +15,7 @@ from (
     (
         select root_id, 2
         from {history}
-        where hashtextextended(root_id, 0) = hashtextextended($1, 0) and root_id = $1
+        where hashtextextended(root_id, 0) = hashtextextended($1, 0) and root_id = $1 and message_id <> root_id
         limit 1
     )
 ) as found
@@ -41,12 +41,28 @@ where tracking_ids @> jsonb_build_array($1::text)
 limit 1
 
 -- name: facts
--- Facts of one chain, in order. Times are returned as seconds: intervals and timestamps of PostgreSQL can be out of Python's range.
+-- Facts of one chain, in order: of its first message, and of the others, from an index each. Times are returned as seconds: intervals and
+-- timestamps of PostgreSQL can be out of Python's range.
 select fact, message_id, parent_id, routing_key, queue, attempt, error_type, error_message, component, trace_id,
-    extract(epoch from at)::float8 as at, extract(epoch from waited)::float8 as waited, extract(epoch from ran)::float8 as ran
-from {history}
-where hashtextextended(root_id, 0) = hashtextextended($1, 0) and root_id = $1
-order by {history}.at
+    extract(epoch from found.at)::float8 as at, extract(epoch from waited)::float8 as waited, extract(epoch from ran)::float8 as ran
+from (
+    (
+        select *
+        from {history}
+        where hashtextextended(message_id, 0) = hashtextextended($1, 0) and message_id = $1 and root_id = $1
+        order by at
+        limit $2
+    )
+    union all
+    (
+        select *
+        from {history}
+        where hashtextextended(root_id, 0) = hashtextextended($1, 0) and root_id = $1 and message_id <> root_id
+        order by at
+        limit $2
+    )
+) as found
+order by found.at
 limit $2
 
 -- name: letters
@@ -195,11 +211,27 @@ limit $5
 select root.number, member.fact, member.message_id, member.routing_key, member.queue, extract(epoch from member.at)::float8 as at
 from unnest($1::text[], $2::timestamptz[], $3::interval[]) with ordinality as root (id, at, waited, number)
 cross join lateral (
-    select fact, message_id, routing_key, queue, at
-    from {history}
-    where hashtextextended(root_id, 0) = hashtextextended(root.id, 0) and root_id = root.id
-        and {history}.at >= root.at - root.waited - interval '1 hour'
-    order by {history}.at
+    select *
+    from (
+        (
+            select fact, message_id, routing_key, queue, at
+            from {history}
+            where hashtextextended(message_id, 0) = hashtextextended(root.id, 0) and message_id = root.id and root_id = root.id
+                and {history}.at >= root.at - root.waited - interval '1 hour'
+            order by {history}.at
+            limit $4
+        )
+        union all
+        (
+            select fact, message_id, routing_key, queue, at
+            from {history}
+            where hashtextextended(root_id, 0) = hashtextextended(root.id, 0) and root_id = root.id and message_id <> root_id
+                and {history}.at >= root.at - root.waited - interval '1 hour'
+            order by {history}.at
+            limit $4
+        )
+    ) as found
+    order by found.at
     limit $4
 ) as member
 order by root.number, member.at

@@ -26,7 +26,19 @@ create table if not exists {history_default} partition of {history} default
 create index if not exists {history_message_index} on {history} (hashtextextended(message_id, 0), at)
 
 -- name: history_root_index
-create index if not exists {history_root_index} on {history} (hashtextextended(root_id, 0), at)
+-- Version 0007 replaced this index, so it is not created again after that version.
+do $root$
+begin
+    if not exists (
+        select
+        from pg_index i
+        join pg_class c on c.oid = i.indexrelid
+        where i.indrelid = {history_target} and c.relname = '{history_child_index_name}'
+    ) then
+        create index if not exists {history_root_index} on {history} (hashtextextended(root_id, 0), at);
+    end if;
+end
+$root$
 
 -- name: history_recent_index
 -- The first messages of chains, newest first.
@@ -48,5 +60,4 @@ create index if not exists {history_recent_index} on {history} (at) where fact =
 ('column', 'component', 'text not null default'),
 ('constraint', '{history_check_fact_name}', 'valid'),
 ('index', '{history_message_index_name}', 'valid'),
-('index', '{history_root_index_name}', 'valid'),
 ('index', '{history_recent_index_name}', 'valid')
