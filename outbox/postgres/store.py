@@ -10,7 +10,7 @@ from typing import Self, assert_never
 import asyncpg
 
 from outbox.core.byte_limits import ByteLimits
-from outbox.core.message import Lane, Message, PendingMessage, Way
+from outbox.core.message import Lane, PendingMessage, Way
 from outbox.core.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, Returned, Stalled
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
@@ -319,20 +319,18 @@ class PostgresClaim:
         """Deletes or keeps sent rows, and records them in the history if possible."""
         ids = [pending.row_id for pending in sent]
         if self._facts is not None and self._facts.wanted:
-            await self._record(self._facts, ids, [pending.message for pending in sent], connection)
+            # In a savepoint: an error in the history must not keep sent messages in the outbox, to be sent again.
+            await connection.execute("savepoint record", timeout=_TIMEOUT)
+            facts = self._facts.arguments([pending.message for pending in sent])
+            try:
+                await connection.execute(self._facts.sql["record"], ids, *facts, timeout=_TIMEOUT)
+            except asyncpg.PostgresError as error:
+                await connection.execute("rollback to savepoint record", timeout=_TIMEOUT)
+                self._facts.lost(len(sent), error)
+            # Rows are deleted after the savepoint: one that a transaction has locked and a savepoint within it deletes has both
+            # as its deleter. Until the next vacuum, an index keeps entries of such rows, and claims read past them.
+            await connection.execute("release savepoint record", timeout=_TIMEOUT)
         await connection.execute(self._sql[self._end], ids, timeout=_TIMEOUT)
-
-    async def _record(self, facts: SentFacts, ids: Sequence[int], sent: Sequence[Message], connection: Connection) -> None:
-        """Records sent rows in the history if possible. An error must not keep them in the outbox, to be sent again."""
-        await connection.execute("savepoint record", timeout=_TIMEOUT)
-        try:
-            await connection.execute(facts.sql["record"], ids, *facts.arguments(sent), timeout=_TIMEOUT)
-        except asyncpg.PostgresError as error:
-            await connection.execute("rollback to savepoint record", timeout=_TIMEOUT)
-            facts.lost(len(sent), error)
-        # Rows are deleted after the savepoint: one that a transaction has locked and a savepoint within it deletes has both
-        # as its deleter. Until the next vacuum, an index keeps entries of such rows, and claims read past them.
-        await connection.execute("release savepoint record", timeout=_TIMEOUT)
 
     def _storable(self, failure: Failure) -> str:
         """Returns the failure as text that the database can store: without NUL and lone surrogates, in its encoding."""
