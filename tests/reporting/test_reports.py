@@ -1,9 +1,11 @@
 """Reports of relays and workers to the database."""
 
 import json
+import logging
 from datetime import timedelta
 
 import asyncpg
+import pytest
 from pydantic import BaseModel
 
 from outbox import Consumer, MessageRelay, Worker
@@ -180,7 +182,7 @@ async def _running(connection: asyncpg.Connection) -> list[asyncpg.Record] | Non
 
 
 async def test_the_history_keeps_index_keys_of_what_was_sent_and_handled(
-    connection: asyncpg.Connection, database_url: str, broker_url: str
+    connection: asyncpg.Connection, database_url: str, broker_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def handle(body: dict[str, object]) -> None: ...
 
@@ -189,9 +191,12 @@ async def test_the_history_keeps_index_keys_of_what_was_sent_and_handled(
     none = Consumer("order.*", handle, queue="none", index_keys=())
     relay = MessageRelay(database_url, broker=broker_url, index_keys=("$.order_id",))
     worker = Worker(broker=broker_url, db_engine_url=database_url, consumers=[own, usual, none], index_keys=("$.order_id",))
-    async with at_work(relay, worker):
-        await published(connection, body={"order_id": 4711, "customer": 'o"x\\'})
-        await published(connection, body=["nothing"])
-        await eventually(lambda: connection.fetchval("select count(*) = 8 from outbox_history"))
+    caplog.set_level(logging.INFO, logger="outbox")
+    async with at_work(worker):
+        await eventually(lambda: caplog.text.count("consumes queue") == 3)  # a queue that is bound later gets no copy
+        async with at_work(relay):
+            await published(connection, body={"order_id": 4711, "customer": 'o"x\\'})
+            await published(connection, body=["nothing"])
+            await eventually(lambda: connection.fetchval("select count(*) = 8 from outbox_history"))
     rows = await connection.fetch("select queue, keys from outbox_history where keys is not null order by queue")
     assert [tuple(row) for row in rows] == [("own", ['o"x\\']), ("usual", ["4711"]), (None, ["4711"])]
