@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, timedelta
+from itertools import zip_longest
 from textwrap import fill
 from typing import Any
 from urllib.parse import quote
@@ -142,12 +143,13 @@ def _verdict_findings(verdict: Mapping[str, Any]) -> Sequence[Finding]:
 
 
 def _print(report: Report) -> None:
-    for finding in report.findings:
+    for finding, following in zip_longest(report.findings, report.findings[1:]):
         mark, colour = _MARKS[finding.severity]
         indent = " " * len(f"{mark:<8} {finding.check:<12} ")
         text = fill(finding.summary, _WIDTH, initial_indent=indent, subsequent_indent=indent).strip()
         echo(styled(f"{mark:<8} ", fg=colour), f"{finding.check:<12} {text}")
-        if finding.advice:
+        # Findings that share their advice, such as several queues without a worker, get it once, after the last one.
+        if finding.advice and (following is None or following.advice != finding.advice):
             echo(fill(f"→ {finding.advice}", _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  "))
     counts = Counter(finding.severity for finding in report.findings)
     warnings, errors = counts[Severity.WARNING], counts[Severity.ERROR]

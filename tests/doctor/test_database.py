@@ -1,5 +1,7 @@
 """Findings of the doctor about a database."""
 
+import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -419,3 +421,15 @@ def test_a_failed_examination_is_an_error_and_not_a_warning(arguments: list[str]
     monkeypatch.delenv("OUTBOX_DATABASE_URL", raising=False)
     answer = CliRunner().invoke(main, ["doctor", *arguments])
     assert (answer.exit_code, answer.output.count("\n")) == (2, 1), answer.output
+
+
+async def test_findings_with_the_same_advice_get_it_once(connection: asyncpg.Connection, database_url: str) -> None:
+    await connection.execute(
+        "insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, available_at) "
+        """select 'outbox', queue, 'm', 'a', '', '["m"]', now() - interval '1 h' from unnest(array['audit', 'mail']) as queue"""
+    )
+    answer = await asyncio.to_thread(CliRunner().invoke, main, ["status", "--database-url", database_url])
+    assert answer.exit_code == 2, answer.output
+    queues, _, advice = answer.output.partition("→ check that its worker runs")
+    assert re.findall(r"in the queue '(\w+)'", queues) == ["audit", "mail"]
+    assert "→ check that its worker runs" not in advice
