@@ -14,6 +14,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from outbox.errors import SchemaError
+from outbox.postgres.history import ensure_partitions
 from outbox.postgres.schema import HEAD
 from outbox.postgres.schema.objects import SATELLITES
 from outbox.schema import (
@@ -28,6 +29,7 @@ from outbox.schema import (
 )
 from tests.schema.catalog import catalog, clear
 from tests.schema.support import REPOSITORY, Alembic
+from tests.support import eventually
 
 
 async def test_alembic_and_ensure_outbox_schema_create_the_same_schema(
@@ -154,6 +156,34 @@ async def test_a_database_of_the_first_version_is_upgraded_with_its_rows_and_dow
 
     for table in ("outbox_table", "outbox_delivery", "outbox_dead_letter"):
         assert await connection.fetchval(f"select count(*) from {table}") == 1
+
+
+async def test_the_index_of_chains_keeps_writers_away_from_the_partition_of_today_only(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    """While it is built for the days before, which may have millions of facts."""
+    await ensure_outbox_schema_async(database_url)
+    await ensure_partitions(connection)
+    await _as_host(database_url, lambda op: downgrade(op, since=HEAD, to="0006"))
+    today = await connection.fetchval("select 'outbox_history_p' || to_char(now() at time zone 'UTC', 'YYYYMMDD')")
+    write = "insert into outbox_history (fact, message_id, root_id, routing_key) values ('sent', 'a', 'a', 'a')"
+    locked = (
+        "select relation::regclass::text from pg_locks where relation::regclass::text like 'outbox_history%' "
+        "and mode = 'ShareLock' and database = (select oid from pg_database where datname = current_database()) and "
+    )
+    async with connection.transaction():
+        await connection.execute(write)
+        upgrading = asyncio.create_task(_as_host(database_url, lambda op: upgrade(op, to=HEAD, since="0006")))
+        waits = f"select array_agg(relation) = array['{today}'] from ({locked} not granted) as lock"
+        await eventually(lambda: connection.fetchval(waits))
+        held = {row["relation"] for row in await connection.fetch(f"{locked} granted")}
+        await connection.execute(write)
+    await upgrading
+    assert "outbox_history_default" in held
+    assert "outbox_history" not in held
+    indexed = "select count(*) from pg_inherits where inhparent = 'outbox_history_child_idx'::regclass"
+    assert await connection.fetchval(indexed) == 5
+    assert await connection.fetchval("select count(*) from pg_index where indrelid = $1::regclass", today) == 5
 
 
 async def test_alembic_finds_the_version_that_ensure_recorded(alembic: Alembic, database_url: str) -> None:

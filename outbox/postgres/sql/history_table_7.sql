@@ -1,3 +1,29 @@
+-- name: history_child_indexes
+-- An index on the whole table is built under a lock that keeps writers away from all its partitions. So they get their indexes one by one,
+-- and last the one that is written to: today's. The index on the table then takes those.
+do $parts$
+declare
+    part regclass;
+begin
+    if not exists (
+        select
+        from pg_index i
+        join pg_class c on c.oid = i.indexrelid
+        where i.indrelid = {history_target} and c.relname = '{history_child_index_name}'
+    ) then
+        for part in
+            select c.oid
+            from pg_inherits
+            join pg_class c on c.oid = inhrelid
+            where inhparent = {history_target}
+            order by c.relname = 'outbox_history_p' || to_char(now() at time zone 'UTC', 'YYYYMMDD'), c.relname
+        loop
+            execute 'create index on ' || part || ' (hashtextextended(root_id, 0), at) where message_id <> root_id';
+        end loop;
+    end if;
+end
+$parts$
+
 -- name: history_child_index
 -- The messages of a chain after its first one, which the index by message has. Most chains have no others.
 create index if not exists {history_child_index} on {history} (hashtextextended(root_id, 0), at) where message_id <> root_id
