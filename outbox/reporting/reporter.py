@@ -61,8 +61,9 @@ class Duplicates:
         return known
 
 
-BATCH_SIZE = 5_000
-"""Number of facts written in one statement. The event loop of a busy worker has time for about ten statements a second."""
+LARGEST_BATCH, SMALLEST_BATCH = 5_000, 500
+"""Number of facts written in one statement: many, because the event loop of a busy worker has time for about ten statements a
+second; fewer, after one that was too slow for its time limit."""
 MAX_BATCHES = 4
 """Number of batches written before pauses are read again."""
 TABLE_CHECK_INTERVAL = timedelta(seconds=30)
@@ -114,6 +115,7 @@ class Reporter:
         self._settings = settings
         self._clock = clock
         self._facts = FactQueue(clock=time.monotonic, now=self._clock.seconds, capacity=settings.capacity)
+        self._batch_size = LARGEST_BATCH
         self._statistics = Statistics(self._clock.seconds)
         initial_state = _INITIAL_STATES.get(component.kind, "starting")
         self.activity = Activity(stopping, time.monotonic, self._clock.now, initial_state, component.destination)
@@ -307,18 +309,20 @@ class Reporter:
 
     async def _write_history(self, connection: Connection) -> None:
         for _ in range(MAX_BATCHES):
-            batch = self._facts.batch(BATCH_SIZE)
+            batch = self._facts.batch(self._batch_size)
             if not batch:
                 return
             try:
                 await self._tables.write_history(connection, batch, component=self._component.name, clock=time.monotonic())
             except _TRANSIENT_ERRORS:
                 self._facts.put_back(batch)
+                self._batch_size = max(self._batch_size // 2, SMALLEST_BATCH)
                 raise
             except DRIVER_ERRORS as error:
                 self._facts.lost += len(batch)
                 self._loss_reason = reason_of(error)
                 raise
+            self._batch_size = min(self._batch_size * 2, LARGEST_BATCH)
 
     async def _add_stats(self, connection: Connection) -> None:
         taken = self._statistics.take()

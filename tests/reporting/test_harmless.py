@@ -116,6 +116,27 @@ async def test_a_burst_of_facts_is_written_in_one_statement(connection: asyncpg.
     assert await connection.fetchval("select count(distinct xmin::text) from outbox_history") == 1
 
 
+async def test_facts_that_take_too_long_together_are_written_in_parts(
+    connection: asyncpg.Connection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outbox.reporting.tables.STATEMENT_TIMEOUT", timedelta(seconds=1))
+    await connection.execute(
+        "create function hesitate() returns trigger language plpgsql as "
+        "$$begin perform pg_sleep(10) where (select count(*) > 1000 from written); return null; end$$"
+    )
+    await connection.execute(
+        "create trigger hesitate after insert on outbox_history referencing new table as written "
+        "for each statement execute function hesitate()"
+    )
+    recorder, connect = EventRecorder(), connect_to(database_url, application_name="test")
+    async with reporting(connect, TABLE, COMPONENT, recorder, Stopping()) as reporter:
+        for number in range(1_500):
+            reporter.notify(handled(str(number)))
+        await eventually(lambda: connection.fetchval("select count(*) = 1500 from outbox_history"))
+    assert await connection.fetchval("select count(distinct message_id) from outbox_history") == 1_500
+    assert recorder.lost == 0
+
+
 async def test_text_that_a_database_cannot_store_is_escaped(connection: asyncpg.Connection, database_url: str) -> None:
     recorder = EventRecorder()
     connect = connect_to(database_url, application_name="test")
