@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -473,23 +473,26 @@ async def test_a_broker_whose_server_has_too_few_connections_is_reported_as_lost
     database: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = f"crowded_{database.rpartition('/')[2]}"
-    await pool.execute(f"create role {role} login password 'secret' connection limit 6")
+    await pool.execute(f"create role {role} login password 'secret'")
     await pool.execute(f"grant all on all tables in schema public to {role}")
     await pool.execute(f"grant all on all sequences in schema public to {role}")
     address = urlsplit(database)
     url = urlunsplit(address._replace(netloc=f"{role}:secret@{address.netloc.rpartition('@')[2]}"))
-    crowded = await open_pool(url, size=10, application_name="tests")
+    crowded = await open_pool(url, size=6, application_name="tests")
     recorder = Recorder()
     broker = PostgresBroker(pool=crowded, table=TABLE, exchange_name=EXCHANGE, observer=recorder)
-    async with taking(broker, "mail", "#") as taken, AsyncExitStack() as others:
+    async with taking(broker, "mail", "#") as taken:
         await send(broker, message("order.placed"), message("order.placed"))
         for delivery in await taken.several(2):
-            with suppress(asyncpg.TooManyConnectionsError):
-                while True:
-                    await others.enter_async_context(crowded.acquire())
+            # The connection that listens is the only one that is left, and every other use needs a new one.
+            await pool.execute(f"alter role {role} connection limit 1")
+            await crowded.expire_connections()
             settling = asyncio.create_task(delivery.settle(DONE))
             await eventually(lambda: bool(recorder.of(DependencyLost)))
-            await others.aclose()
+            with pytest.raises(asyncpg.TooManyConnectionsError):
+                await asyncpg.connect(url)
+            assert not settling.done()
+            await pool.execute(f"alter role {role} connection limit -1")
             await settling
         assert (len(recorder.of(DependencyLost)), recorder.of(DependencyRestored)) == (1, [])
         monkeypatch.setattr("outbox.transports.postgres.broker.CROWDED_FOR", timedelta(0))
