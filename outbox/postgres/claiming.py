@@ -107,7 +107,7 @@ class Claimer:
 
     async def _claim_readable(self, connection: Connection, limit: int) -> ClaimedBatch:
         """Claims a batch. Halves it until it contains no row that the server cannot return."""
-        await connection.execute(self.sql["begin"], timeout=_TIMEOUT)
+        await connection.execute(self.sql["begin_keeping_plans"], timeout=_TIMEOUT)
         blocked: list[Lane] = []
         budget = _ByteBudget(self._sizes.max_bytes)
         try:
@@ -261,13 +261,17 @@ def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
 
 
 def outbox_queries(table: TableName, *, longest_send: timedelta) -> Mapping[str, str]:
-    """Returns the statements of `relay.sql`. The server ends their transactions if they idle longer than `longest_send`."""
-    return queries(
+    """Returns the statements of `relay.sql`. The server ends their transactions if they idle longer than `longest_send`.
+
+    `begin_keeping_plans` begins a transaction whose statements are planned once per connection.
+    """
+    sql = queries(
         "relay.sql",
         **outbox_names(table),
         idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),
         lock_timeout=_milliseconds(LOCK_TIMEOUT),
     )
+    return {**sql, "begin_keeping_plans": f"{sql['begin']};\n{sql['keep_plans']}"}
 
 
 @dataclass(slots=True)

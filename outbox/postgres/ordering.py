@@ -10,7 +10,7 @@ from outbox.core.message import Lane, OrderingPolicy
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
-from outbox.postgres.queries import TableName, queries
+from outbox.postgres.queries import TableName, queries, query
 
 LONGEST_RUN = 100
 """Most rows of one lane in one claim. Each is sent only after the one before it is confirmed."""
@@ -56,7 +56,8 @@ class Lanes:
 
     def __init__(self, table: TableName, rules: OrderingRules) -> None:
         self._rules = rules
-        self.sql = queries("ordering.sql", table=table.sql)
+        sql = queries("ordering.sql", table=table.sql)
+        self.sql = {**sql, "begin_keeping_plans": f"{sql['begin']};\n{query('relay.sql', 'keep_plans')}"}
         self._waiting: list[_WaitingLane] = []
         self._crowd: list[_WaitingLane] = []
         self._repaired_to = _LEAST

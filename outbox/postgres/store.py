@@ -178,7 +178,7 @@ class PostgresStore:
 
     async def next_due(self) -> timedelta | None:
         """See `outbox.ports.Store.next_due`."""
-        async with self._transaction(f"looking for what is due in {self._table}") as connection:
+        async with self._transaction(f"looking for what is due in {self._table}", begin="begin_keeping_plans") as connection:
             due = time_of(await connection.fetchval(self._sql["next_due"], self._claimer.since, timeout=_TIMEOUT))
         # A claim that starts further on misses rows before that point: wake up in time for the next one from the front.
         front_in = self._claimer.front_in
@@ -229,13 +229,13 @@ class PostgresStore:
         return int(status.rpartition(" ")[2])
 
     @asynccontextmanager
-    async def _transaction(self, doing: str) -> AsyncIterator[Connection]:
-        """Runs the block in a transaction."""
+    async def _transaction(self, doing: str, *, begin: str = "begin") -> AsyncIterator[Connection]:
+        """Runs the block in a transaction that the statement `begin` begins."""
         # Reads need one as well: a transaction pooler may send a statement outside of one to a server that has not prepared it.
         with unavailable_errors(doing, lock_timeout=LOCK_TIMEOUT):
             async with taken_from(self._pool) as connection:
                 try:
-                    await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
+                    await connection.execute(self._sql[begin], timeout=_TIMEOUT)
                     yield connection
                     await connection.execute("commit", timeout=_TIMEOUT)
                 except BaseException:
@@ -304,6 +304,8 @@ class PostgresClaim:
                 await connection.execute(self._sql["supersede"], settled.replaceable, timeout=_TIMEOUT)
             if settled.stalled:
                 await connection.execute(self._sql["stall"], settled.stalled, timeout=_TIMEOUT)
+            if settled.retried or settled.parked or settled.held:
+                await connection.execute(self._sql["plan_again"], timeout=_TIMEOUT)
             for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
                 if changes:
                     await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)

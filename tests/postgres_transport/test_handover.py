@@ -281,7 +281,7 @@ async def test_a_row_that_changes_between_our_snapshot_and_our_lock_moves_once_a
     mover = handover(pool)
     # The statement has its snapshot when it looks at the first row, and stops there until the change is committed.
     stopping = f"where (select pg_advisory_xact_lock({GATE})::text) is not null and sent_at is null"
-    mover._sql = {"hand_over": mover._sql["hand_over"].replace("where sent_at is null", stopping, 1)}
+    mover._sql = {**mover._sql, "hand_over": mover._sql["hand_over"].replace("where sent_at is null", stopping, 1)}
     async with closed_gate(pool):
         moving = asyncio.create_task(mover.hand_over(10))
         await eventually(lambda: a_session_waits(pool))

@@ -7,10 +7,12 @@ import pytest
 from outbox.core.events import HistoryLost
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.history import SentFacts
+from outbox.postgres.ordering import Lanes
 from outbox.postgres.pool import Pool
 from outbox.transports.postgres.handover import HandoverState, PostgresHandover, handover_queries
 from tests.contract.harness import EXCHANGE, Recorder
 from tests.postgres_transport.support import TABLE, TABLES, bind, deliveries, explained, insert, rows_read
+from tests.relay.plans import explained_as_kept, keep_plan
 
 BLOCKED = "last_error = 'blocked' and send_after = 'infinity'"
 
@@ -157,6 +159,10 @@ async def test_a_history_that_cannot_be_written_stops_no_hand_over(pool: Pool) -
 @pytest.mark.slow
 async def test_a_hand_over_of_keys_reads_no_more_than_it_takes(pool: Pool) -> None:
     await pool.execute("alter table outbox_table set (autovacuum_enabled = off)")
+    statement = handover_queries(TABLES)["hand_over_keyed"]
+    begin = Lanes(TABLE, OrderingRules()).sql["begin_keeping_plans"]
+    connection = await pool.acquire()
+    await keep_plan(connection, "planned when empty", statement, begin=begin)
     await pool.execute(
         "insert into outbox_table (routing_key, body, ordering_key, send_after, last_error) "
         "select 'order.placed', '', 'k' || i % 5000, 'infinity', 'blocked' from generate_series(1, 200000) i"
@@ -187,8 +193,11 @@ async def test_a_hand_over_of_keys_reads_no_more_than_it_takes(pool: Pool) -> No
         ["block"] * 500,
         4,
     )
-    async with pool.acquire() as connection:
-        for node in await explained(connection, handover_queries(TABLES)["hand_over_keyed"], *arguments):
+    planned_now = await explained(connection, statement, *arguments)
+    planned_before = await explained_as_kept(connection, "planned when empty", *arguments, begin=begin)
+    await pool.release(connection)
+    for nodes in (planned_now, planned_before):
+        for node in nodes:
             seen = f"{node['Node Type']} on {node.get('Relation Name')} read {rows_read(node)} rows"
             assert not (node["Node Type"] == "Seq Scan" and node["Relation Name"] == "outbox_table"), seen
             assert rows_read(node) <= 10_000, seen

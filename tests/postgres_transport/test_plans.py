@@ -11,26 +11,44 @@ from outbox.postgres.pool import Connection, Pool
 from outbox.transports.postgres.handover import handover_queries
 from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import TABLES, Node, bind, explained, fill_deliveries, rows_read
+from tests.relay.plans import explained_as_kept, keep_plan
 
 DELIVERIES = 300_000
 PENDING = 300_000
+LATER = 20_000
+BINDINGS = 1_500
 POISONED = 10_000
 KEYS = 1_000
 BATCH = 100
 LIMIT = 20 * BATCH
 """Most rows that a step of a plan may read."""
 
+HANDOVERS = ("hand_over", "hand_over_fair", "hand_over_lean")
+SQL = handover_queries(TABLES)
 LARGE_TABLES = {"outbox_table", "outbox_delivery"}
 LEASE = timedelta(seconds=30)
 
 
 @pytest.fixture(params=["never analysed", "analysed when empty", "analysed when full"])
 async def connection(request: pytest.FixtureRequest, pool: Pool) -> AsyncIterator[Connection]:
-    """A database with long queues and a large outbox, partly held, and with missing, wrong or correct statistics."""
+    """A database with long queues and a large outbox, partly held, and with missing, wrong or correct statistics.
+
+    Its connection has planned hand-overs when the outbox was empty.
+    """
     await pool.execute("alter table outbox_table set (autovacuum_enabled = off)")
     await pool.execute("alter table outbox_delivery set (autovacuum_enabled = off)")
     if request.param == "analysed when empty":
-        await pool.execute("analyze")
+        await pool.execute("vacuum analyze")
+    async with pool.acquire() as opened:
+        for name in HANDOVERS:
+            await keep_plan(opened, name, SQL[name], begin=SQL["begin"])
+        await fill(pool)
+        if request.param == "analysed when full":
+            await pool.execute("analyze")
+        yield opened
+
+
+async def fill(pool: Pool) -> None:
     await bind(pool, "mail", "order.*")
     await bind(pool, "stock", "order.placed")
     await fill_deliveries(pool, "mail", DELIVERIES // 2)
@@ -44,10 +62,19 @@ async def connection(request: pytest.FixtureRequest, pool: Pool) -> AsyncIterato
         "select 'held.' || n % 10, 'x', 'unroutable', 'infinity' from generate_series(1, $1) as n",
         PENDING // 2,
     )
-    if request.param == "analysed when full":
-        await pool.execute("analyze")
-    async with pool.acquire() as opened:
-        yield opened
+    # Some that may replace others, and some with ordering keys, all for later.
+    await pool.execute(
+        "insert into outbox_table (routing_key, body, dedup_key, ordering_key, send_after) "
+        "select 'later', 'x', n::text, case when n % 2 = 0 then n::text end, now() + interval '1 day' "
+        "from generate_series(1, $1) as n",
+        LATER,
+    )
+    await pool.execute(
+        "insert into outbox_subscription (exchange, queue, binding_key) select $1, 'q' || n % 10, 'other.' || n "
+        "from generate_series(1, $2) as n",
+        EXCHANGE,
+        BINDINGS,
+    )
 
 
 async def fill_keys(pool: Pool, queue: str, *, waiting: int, others: int) -> None:
@@ -105,7 +132,7 @@ async def claims_are_frugal(connection: Connection) -> None:
 
 
 async def hand_overs_are_frugal(connection: Connection) -> None:
-    """All three kinds, and again when held rows of ten keys become due while many more wait."""
+    """All kinds, newly planned and as planned before, and again when held rows of ten keys are due while many more wait."""
     fronts, nothing = [FRONT] * 10, [0] * 10
     places = {"hand_over": ([*fronts, FRONT],), "hand_over_fair": ([*fronts, FRONT],), "hand_over_lean": (fronts, nothing)}
     for held_are_due in (False, True):
@@ -116,4 +143,5 @@ async def hand_overs_are_frugal(connection: Connection) -> None:
             )
         for name, begin in places.items():
             arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, 10**6, None, 10**6, *begin)
-            assert_frugal(await explained(connection, handover_queries(TABLES)[name], *arguments))
+            assert_frugal(await explained(connection, SQL[name], *arguments))
+            assert_frugal(await explained_as_kept(connection, name, *arguments, begin=SQL["begin"]))

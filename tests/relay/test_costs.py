@@ -7,12 +7,16 @@ import asyncpg
 import pytest
 
 from outbox import MessageRelay, OutboxMessage, Publisher
+from outbox.core.outcome import DONE
 from outbox.ports import Backlog
-from outbox.postgres.pool import open_pool
+from outbox.postgres.claiming import FAIR_EVERY
+from outbox.postgres.pool import Preparing, open_pool
 from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
+from outbox.transports.postgres.handover import PostgresHandover
+from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import bind
-from tests.relay.support import ScriptedTransport, publish, relaying, rows_are, running
+from tests.relay.support import ScriptedTransport, facts_on, publish, relaying, rows, rows_are, running
 from tests.support.eventually import eventually
 
 COUNT = 5_000
@@ -54,6 +58,34 @@ async def test_looking_after_an_empty_outbox_takes_one_statement_for_repairs_and
         await pool.execute("select 'the end'")
         await eventually(lambda: "select 'the end'" in statements)
         assert len(statements) == 3
+
+
+@pytest.mark.parametrize("key", [None, "key"])
+@pytest.mark.parametrize("broker", ["RabbitMQ", "PostgreSQL"])
+async def test_a_connection_plans_what_it_repeats_for_each_message_once(
+    url: str, connection: asyncpg.Connection, broker: str, key: str | None
+) -> None:
+    table = TableName("outbox_table")
+    async with await open_pool(url, size=1, application_name="test", preparing=Preparing()) as pool:
+        await bind(pool, "mail", "#")
+        store = PostgresStore(
+            pool, table, keep_sent=False, longest_send=timedelta(seconds=10), facts=await facts_on(connection)
+        )
+        handover = PostgresHandover(pool, table, exchange_name=EXCHANGE, keep_sent=False, facts=await facts_on(connection))
+        for _ in range(2 * FAIR_EVERY):
+            await connection.execute("insert into outbox_table (routing_key, body, ordering_key) values ('a', '', $1)", key)
+            while await rows(connection):
+                if broker == "PostgreSQL":
+                    await handover.hand_over(10)
+                elif claim := await store.claim(10):
+                    async with claim:
+                        await claim.settle([DONE])
+            await store.next_due()
+        planned = await pool.fetch(
+            "select statement, custom_plans from pg_prepared_statements where generic_plans + custom_plans > 1"
+        )
+    assert len(planned) >= 3
+    assert [row["statement"] for row in planned if row["custom_plans"]] == []
 
 
 @pytest.mark.parametrize(("unsent", "repairs"), [(0, 0), (1, 1)])

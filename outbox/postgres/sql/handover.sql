@@ -11,6 +11,18 @@ The first step locks rows. Later ones change them by `id = any(array(...))`, whi
 which also finds a row that was changed between the snapshot and the lock. The limit is hidden from the planner: it then expects to need
 only a part of the rows, and reads the index in order instead of sorting. Without rows, the result is one row of nulls.
 
+-- name: begin
+-- Begins the transaction of a hand-over of rows without ordering keys. The connection plans it once, which takes longer than handing over
+-- a few rows, so no step joins two sets of rows; see `begin` and `keep_plans` in relay.sql. Waits for locks have no limit: the whole
+-- statement has one. The server ends the transaction of a relay that is frozen.
+begin isolation level read committed;
+set local idle_in_transaction_session_timeout = 10000;
+set local enable_seqscan = off;
+set local enable_bitmapscan = off;
+set local enable_sort = off;
+set local jit = off;
+set local plan_cache_mode = force_generic_plan
+
 -- name: claim
 -- Due rows without an ordering key, priority by priority, from the due times $12 on; see `claim` in relay.sql.
 claimed as materialized (
@@ -120,16 +132,18 @@ locked as materialized (
     ) as message
 ),
 gap as materialized (
-    select lane, min(rank) as rank
-    from chosen
-    where id not in (select id from locked)
-    group by lane
+    select jsonb_object_agg(lane, rank) as ranks
+    from (
+        select lane, min(rank) as rank
+        from chosen
+        where id not in (select id from locked)
+        group by lane
+    ) as first
 ),
 claimed as materialized (
-    select locked.*
+    select *
     from locked
-    left join gap on gap.lane = locked.lane
-    where gap.rank is null or locked.rank < gap.rank
+    where coalesce(rank < ((select ranks from gap) ->> lane::text)::bigint, true)
     order by rank, place
 )
 
@@ -162,6 +176,7 @@ superseded as (
             from only {table} as later
             where later.dedup_key = claimed.dedup_key and later.id > claimed.id
                 and later.sent_at is null and later.failed_at is null
+            offset 0
         )
     ))
     returning id
@@ -227,16 +242,18 @@ message as (
 -- name: message_in_line
 -- Rows behind a row that stays in the outbox are not moved.
 staying as materialized (
-    select lane, min(rank) as rank
-    from routed
-    where policy <> 'skip' and state in ('held', 'parked', 'too_large')
-    group by lane
+    select jsonb_object_agg(lane, rank) as ranks
+    from (
+        select lane, min(rank) as rank
+        from routed
+        where policy <> 'skip' and state in ('held', 'parked', 'too_large')
+        group by lane
+    ) as first
 ),
 message as materialized (
-    select routed.*
+    select *
     from routed
-    left join staying on staying.lane = routed.lane
-    where staying.rank is null or routed.rank <= staying.rank
+    where coalesce(rank <= ((select ranks from staying) ->> lane::text)::bigint, true)
 )
 
 -- name: recorded
@@ -305,7 +322,7 @@ kept as (
 -- queue have a separate probe; others wait at most `LONGEST_WAIT`, in case that the probe is lost.
 -- `offset 0` makes this one lookup in the held index per key; a join might read all held rows.
 probe as materialized (
-    select candidate.id, candidate.routing_key, candidate.target_queue
+    select candidate.id
     from (
         select min(id) as id, routing_key, target_queue
         from message
@@ -323,17 +340,18 @@ probe as materialized (
         offset 0
     )
 ),
+pause as (
+    select jsonb_object_agg(routing_key, delay) as by_key
+    from unnest($5::text[], $6::interval[]) as given (routing_key, delay)
+),
 probing as (
-    update only {table} as held
-    set last_error = 'unroutable',
-        held_at = case when held.last_error = 'unroutable' then held.held_at else clock_timestamp() end,
+    update only {table}
+    set last_error = 'unroutable', held_at = case when last_error = 'unroutable' then held_at else clock_timestamp() end,
         send_after = now() + case
-            when probe.target_queue is null then coalesce(pause.delay, $7::interval)
+            when target_queue is null then coalesce(((select by_key from pause) ->> routing_key)::interval, $7::interval)
             else greatest($7::interval, interval '5 seconds')
         end
-    from probe
-    left join unnest($5::text[], $6::interval[]) as pause (routing_key, delay) on pause.routing_key = probe.routing_key
-    where held.id = probe.id and held.id = any(array(select id from probe))
+    where id = any(array(select id from probe))
 ),
 waiting as (
     update only {table}
@@ -366,11 +384,13 @@ select id as row_id, case state when 'too_large' then left(chain ->> -1, 255) el
     left(headers ->> 'traceparent', 255) as traceparent,
     date_part('epoch', send_after) as due, exists(select from claimed where dedup_key is not null) as deduplicated,
     case
-        when exists (
-            select
+        when (
+            select true
             from only {table}
             where sent_at is null and failed_at is null and ordering_key is not null
                 and send_after between to_timestamp(($12::float8[])[11]) and now()
+            order by send_after, id
+            limit 1
         )
         then coalesce(priority, 0)
     end as keyed_after

@@ -80,8 +80,9 @@ order by place
 -- is not ready or is locked by another transaction. $3: most rows of one lane. $4: most rows. $5 and $6: bytes, as in `claim`.
 --
 -- A separate statement, because its snapshot must be newer than the locks on the heads. The first rows of all lanes come before the
--- second ones, because the rows of a lane are sent one after another, and lanes at the same time. `blocked`: the lane has blocked rows
--- nearby. Sizes and columns are those of `claim` in relay.sql.
+-- second ones, because the rows of a lane are sent one after another, and lanes at the same time. `gap`: where the rows of a lane end, as
+-- a JSON object, because a lookup costs the same with any plan. `blocked`: the lane has blocked rows nearby. Sizes and columns are those of
+-- `claim` in relay.sql.
 with candidate as materialized (
     select lane.number as lane, lane.policy, lane.place, near.id, near.rank, near.open, near.blocked
     from unnest($1::bigint[], $2::text[]) with ordinality as lane (number, policy, place)
@@ -123,16 +124,18 @@ locked as materialized (
     ) as message
 ),
 gap as materialized (
-    select lane, min(rank) as rank
-    from chosen
-    where id not in (select id from locked)
-    group by lane
+    select jsonb_object_agg(lane, rank) as ranks
+    from (
+        select lane, min(rank) as rank
+        from chosen
+        where id not in (select id from locked)
+        group by lane
+    ) as first
 ),
 claimed as materialized (
-    select locked.*
+    select *
     from locked
-    left join gap on gap.lane = locked.lane
-    where gap.rank is null or locked.rank < gap.rank
+    where coalesce(rank < ((select ranks from gap) ->> lane::text)::bigint, true)
     order by rank, place
 ),
 sized as (
@@ -193,6 +196,7 @@ where id = any(array(
         select
         from only {table} as later
         where later.dedup_key = older.dedup_key and later.id > older.id and later.sent_at is null and later.failed_at is null
+        offset 0
     )
     for update of older skip locked
 ))

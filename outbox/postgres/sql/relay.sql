@@ -14,6 +14,15 @@ set local enable_bitmapscan = off;
 set local enable_sort = off;
 set local jit = off
 
+-- name: keep_plans
+-- After `begin`: the connection plans each statement of this transaction once, because planning takes longer than claiming a few rows. Such
+-- a statement must have the same plan for any table, and for arrays of any length.
+set local plan_cache_mode = force_generic_plan
+
+-- name: plan_again
+-- Before statements that join rows with arrays.
+set local plan_cache_mode = force_custom_plan
+
 -- name: alone
 -- As `begin`, for a statement without parameters that follows in the same message: a message is one transaction.
 set transaction isolation level read committed;
@@ -74,11 +83,13 @@ select id, case when too_large then left(routing_key, 255) else routing_key end 
     hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
     batch_bytes, priority, date_part('epoch', send_after) as due,
     case
-        when exists (
-            select
+        when (
+            select true
             from only {table}
             where sent_at is null and failed_at is null and ordering_key is not null
                 and send_after between to_timestamp(($4::float8[])[11]) and now()
+            order by send_after, id
+            limit 1
         )
         then coalesce(priority, 0)
     end as keyed_after
@@ -135,11 +146,13 @@ select id, case when too_large then left(routing_key, 255) else routing_key end 
     hlc, requeue_count, case when too_large then row_bytes end as too_large_bytes, dedup_key is not null as deduplicated,
     batch_bytes, priority, date_part('epoch', send_after) as due,
     case
-        when exists (
-            select
+        when (
+            select true
             from only {table}
             where sent_at is null and failed_at is null and ordering_key is not null
                 and send_after between to_timestamp(($4::float8[])[11]) and now()
+            order by send_after, id
+            limit 1
         )
         then coalesce(priority, 0)
     end as keyed_after
@@ -256,7 +269,8 @@ from measured
 -- name: supersede
 -- Deletes rows that were returned unsent, if a later message with their dedup key replaces them. It runs when a claim returns rows, and
 -- again in the next claim, for messages that were committed in between and for claims that crashed. It is not part of the claim,
--- because most rows have no dedup key, and planning it would cost every claim.
+-- because most rows have no dedup key, and planning it would cost every claim. `offset 0` makes this one lookup per row; a join might read
+-- all rows with dedup keys.
 delete from only {table}
 where id = any(array(
     select id
@@ -265,6 +279,7 @@ where id = any(array(
         select
         from only {table} as later
         where later.dedup_key = older.dedup_key and later.id > older.id and later.sent_at is null and later.failed_at is null
+        offset 0
     )
 ))
 returning id
@@ -283,14 +298,14 @@ update only {table} as message
 set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error, held_at = null,
     send_after = clock_timestamp() + outcome.delay
 from unnest($1::bigint[], $2::text[], $3::interval[]) as outcome (id, error, delay)
-where message.id = outcome.id
+where message.id = outcome.id and message.id = any($1::bigint[])
 
 -- name: park
 update only {table} as message
 set attempts = least(message.attempts, 2147483646) + 1, last_error = outcome.error, held_at = null,
     failed_at = clock_timestamp()
 from unnest($1::bigint[], $2::text[]) as outcome (id, error)
-where message.id = outcome.id
+where message.id = outcome.id and message.id = any($1::bigint[])
 
 -- name: hold
 -- Without a probe delay, a held row is never due: the success of its key's probe releases it. A row that was held before keeps the time
@@ -299,7 +314,7 @@ update only {table} as message
 set last_error = 'unroutable', send_after = coalesce(clock_timestamp() + outcome.probe_after, 'infinity'),
     held_at = case when message.last_error = 'unroutable' then message.held_at else clock_timestamp() end
 from unnest($1::bigint[], $2::interval[]) as outcome (id, probe_after)
-where message.id = outcome.id
+where message.id = outcome.id and message.id = any($1::bigint[])
 
 -- name: stall
 -- Never due: the success of a probe releases it. A failed probe keeps the time since when it has been stalled.

@@ -1,14 +1,14 @@
 -- name: routes
 -- Returns the queues for each routing key of `address`, and the known queues, as two JSON objects. Lookups in them cost the same with any
--- plan; for a join, the statistics are wrong whenever a queue fills or drains quickly.
+-- plan; for a join, the statistics are wrong whenever a queue fills or drains quickly. (`is true` keeps the planner from joining bindings
+-- and routing keys row by row: the set of keys is hashed once.)
 --
 -- `union` makes one delivery if two bindings of a queue match the same message. Each pattern is compared with all routing keys of the
 -- batch before the next one, because PostgreSQL caches only a few compiled expressions.
 destination as (
-    select address.routing_key, subscription.queue
-    from address
-    join {subscription} as subscription on subscription.binding_key = address.routing_key
-    where subscription.exchange = $1 and subscription.pattern is null
+    select binding_key as routing_key, queue
+    from {subscription}
+    where exchange = $1 and pattern is null and (binding_key in (select routing_key from address)) is true
     union
     select matching.routing_key, subscription.queue
     from {subscription} as subscription

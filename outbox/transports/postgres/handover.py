@@ -35,7 +35,7 @@ from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName
 from outbox.retry import RetryPolicy
-from outbox.transports.postgres.tables import Statements, TransportTables, borrow, cancel_on_timeout
+from outbox.transports.postgres.tables import TransportTables, borrow, cancel_on_timeout
 
 LONGEST_STATEMENT = timedelta(seconds=30)
 """A hand-over that takes longer is cancelled and rolled back."""
@@ -146,7 +146,6 @@ class PostgresHandover:
         longest_statement: timedelta = LONGEST_STATEMENT,
     ) -> None:
         self._pool = pool
-        self._statements = Statements(pool)
         self._retry = retry
         self._longest_statement = longest_statement
         self._sizes = BatchSizes(byte_limits.batch)
@@ -279,9 +278,17 @@ class PostgresHandover:
     async def _unkeyed_rows(
         self, statements: "_Statements", name: str, limit: int, *start: Sequence[float]
     ) -> Sequence[asyncpg.Record]:
-        """Runs the hand-over `name`, which starts reading at `start`, and returns its rows."""
-        arguments = (*self._arguments(statements, limit), *start)
-        return await self._statements.fetch(statements.sql[name], *arguments, timeout=self._time_limit(limit))
+        """Runs the hand-over `name`, which starts reading at `start`, commits, and returns its rows."""
+        timeout = self._longest_statement.total_seconds()
+        async with borrow(self._pool) as connection:
+            try:
+                await connection.execute(statements.sql["begin"], timeout=timeout)
+                rows = await self._fetch(connection, statements.sql[name], limit, *self._arguments(statements, limit), *start)
+                await connection.execute("commit", timeout=timeout)
+                return rows
+            except BaseException:
+                await roll_back_quietly(connection)
+                raise
 
     def _arguments(self, statements: "_Statements", limit: int) -> _Arguments:
         """Arguments of every kind of hand-over. For `hand_over_single`, `limit` is the id of the row."""
@@ -429,7 +436,7 @@ class PostgresHandover:
         timeout = self._longest_statement.total_seconds()
         for look in range(MOST_LOOKS):
             await self._lanes.mark_waiting(connection)
-            await connection.execute(self._lanes.sql["begin"], timeout=timeout)
+            await connection.execute(self._lanes.sql["begin_keeping_plans"], timeout=timeout)
             runs = await self._lanes.take(connection, limit)
             rows: Sequence[asyncpg.Record] = ()
             # Rows of a few lanes can hide all others from the scan. The last look takes what there is, so that this ends.
@@ -465,7 +472,8 @@ class _Statements:
 def handover_queries(tables: TransportTables, history: str | None = None) -> Mapping[str, str]:
     """Returns the statement of each kind of hand-over. They also write to the table `history`, if given.
 
-    `hand_over_lean` skips rows with dedup keys. `hand_over_single` takes the id of a row in place of the limit.
+    `begin` begins the transaction of one without ordering keys. `hand_over_lean` skips rows with dedup keys. `hand_over_single`
+    takes the id of a row in place of the limit.
     """
     steps = {
         **tables.queries("routing.sql"),
@@ -473,7 +481,7 @@ def handover_queries(tables: TransportTables, history: str | None = None) -> Map
     }
     if history is None:
         steps["recorded"] = steps["unrecorded"]
-    statements = {}
+    statements = {"begin": steps["begin"]}
     for kind, names in _KINDS.items():
         *first, last = (steps[name] for name in names)
         statements[kind] = "with " + ",\n".join(first) + "\n" + last
