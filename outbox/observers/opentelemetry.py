@@ -241,7 +241,7 @@ class OpenTelemetryTracer:
         """See `outbox.ports.Tracer.handler`."""
         span = trace.get_current_span()
         # A new context rather than the current one without the key: contexts cannot remove a key.
-        is_ours = self._tracer is not None and span.get_span_context().is_valid
+        is_ours = self._tracer is not None and (isinstance(span, _DroppedSpan) or span.get_span_context().is_valid)
         return _Block(trace.set_span_in_context(span, _NO_CONTEXT) if is_ours else _NO_CONTEXT)
 
     def record_duplicate(self, message: Message) -> None:

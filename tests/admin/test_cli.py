@@ -8,9 +8,9 @@ import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import pytest
 from click.testing import Result
@@ -241,6 +241,26 @@ def test_over_http_and_on_a_database_the_output_is_equal(url: str, service: str,
             assert not isinstance(here.exception, Exception) or isinstance(here.exception, SystemExit), command
             if "--reveal" not in command and "--body" not in command:
                 assert "hunter2" not in here.output + there.output, command
+
+
+def test_a_message_that_failed_once_is_shown_with_one_time_of_failure(
+    run: Run, on: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Later(datetime):
+        """A clock that is another second further on whenever it is read."""
+
+        passed = timedelta(0)
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            cls.passed += timedelta(seconds=1)
+            return super().now(tz) + cls.passed
+
+    monkeypatch.setattr("outbox.cli.output.datetime", Later)
+    on(lambda pool: add_dead_letters(pool, 1))
+    shown = run("dlq", "show", "1").output
+    assert "failed" in shown
+    assert "first failed" not in shown
 
 
 def test_a_chain_is_printed_in_seconds(run: Run, on: Any) -> None:

@@ -300,7 +300,7 @@ async def show(client: Client, id_: str, *, reveal: bool, only_body: bool, as_js
 
 
 def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    first, last = time_and_age(letter["first_failed_at"]), time_and_age(letter["failed_at"])
+    first, last = letter["first_failed_at"], letter["failed_at"]
     editions, tracking_ids = letter["editions"], letter["tracking_ids"]
     dead_lettered, requeues = letter["dead_letter_count"], letter["requeue_count"]
     history = f"dead-lettered {times(dead_lettered)}, requeued {times(max(requeues, dead_lettered - 1))}"
@@ -316,8 +316,8 @@ def _facts(letter: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
         ("ordering key", letter["ordering_key"] or ""),
         ("content type", f"{letter['content_type'] or 'unknown'}, {letter['size']:,} bytes"),
         ("created", time_and_age(letter["created_at"])),
-        ("first failed", first if first != last else ""),
-        ("failed", last),
+        ("first failed", time_and_age(first) if first != last else ""),
+        ("failed", time_and_age(last)),
         ("reason", f"{letter['reason']}, in attempt {letter['attempt']}"),
         ("worker", letter["worker"]),
         ("history", history if dead_lettered != 1 or requeues else ""),

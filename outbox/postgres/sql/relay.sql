@@ -73,7 +73,8 @@ measured as (
 )
 -- Times are returned as seconds and jsonb as text, so that no value of a producer is out of the driver's range, and codecs of a given
 -- pool do not matter. (`date_part` is `extract` without the conversion to numeric, which takes half a microsecond.)
--- `keyed_after` is the priority reached here if rows with an ordering key are due, which `ordering.sql` claims; else null.
+-- `keyed_after` is the priority reached here if rows with an ordering key are due, which `ordering.sql` claims; else null. (Their order
+-- makes the planner read the index of due rows.)
 select id, case when too_large then left(routing_key, 255) else routing_key end as routing_key,
     case when not too_large then body end as body,
     case when too_large and pg_column_size(tracking_ids) > 2000 then '[]' else tracking_ids::text end as tracking_ids,
