@@ -114,6 +114,20 @@ async def test_a_listener_whose_connection_was_lost_notices_the_next_pause(
             await gate.wait_until_closed()
 
 
+async def test_a_pause_whose_notification_never_comes_is_found_by_looking(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    async with reporter_of(database_url, look_every=timedelta(milliseconds=100)) as reporter:
+        gate = reporter.gate()
+        await eventually(lambda: reporter._listening)
+        async with connection.transaction():
+            await connection.execute("alter table outbox_control disable trigger user")
+            await pause(connection, Pause(scope=PauseScope.RELAY))
+            await connection.execute("alter table outbox_control enable trigger user")
+        async with asyncio.timeout(30):
+            await gate.wait_until_closed()
+
+
 async def test_without_the_trigger_pauses_are_polled(
     connection: asyncpg.Connection, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
