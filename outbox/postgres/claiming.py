@@ -15,7 +15,7 @@ from outbox.core.message import Lane, PendingMessage
 from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
 from outbox.postgres.ordering import Lanes, lane_of
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
-from outbox.postgres.queries import TableName, queries
+from outbox.postgres.queries import TableName, begin_queries, milliseconds, queries
 from outbox.postgres.rows import UNREADABLE, Rows
 from outbox.postgres.schema.objects import outbox_names
 
@@ -261,17 +261,10 @@ def lowest_reached(rows: Sequence[asyncpg.Record]) -> int | None:
 
 
 def outbox_queries(table: TableName, *, longest_send: timedelta) -> Mapping[str, str]:
-    """Returns the statements of `relay.sql`. The server ends their transactions if they idle longer than `longest_send`.
-
-    `begin_keeping_plans` begins a transaction whose statements are planned once per connection.
-    """
-    sql = queries(
-        "relay.sql",
-        **outbox_names(table),
-        idle_timeout=_milliseconds(longest_send + IDLE_MARGIN),
-        lock_timeout=_milliseconds(LOCK_TIMEOUT),
-    )
-    return {**sql, "begin_keeping_plans": f"{sql['begin']};\n{sql['keep_plans']}"}
+    """Returns the statements of `relay.sql`, and `begin_queries`. Transactions end if they idle longer than `longest_send`."""
+    idle = longest_send + IDLE_MARGIN
+    limits = {"idle_timeout": milliseconds(idle), "lock_timeout": milliseconds(LOCK_TIMEOUT)}
+    return {**queries("relay.sql", **outbox_names(table), **limits), **begin_queries(idle=idle, locks=LOCK_TIMEOUT)}
 
 
 @dataclass(slots=True)
@@ -306,10 +299,6 @@ def _report_unreadable(claim_unread: Callable[[Connection], Awaitable[ClaimedBat
         yield
     except UNREADABLE as error:
         raise _UnreadableError(claim_unread, error) from error
-
-
-def _milliseconds(time: timedelta) -> str:
-    return str(min(round(time / timedelta(milliseconds=1)), 2**31 - 1))
 
 
 SHRINK_BY = 4

@@ -24,7 +24,7 @@ from outbox.core.message import Message
 from outbox.engine.index_keys import IndexKeys
 from outbox.ports import Observer
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection, reason_of, roll_back_quietly
-from outbox.postgres.queries import TableName, queries, query, quoted, render
+from outbox.postgres.queries import TableName, milliseconds, queries, query, quoted, render
 from outbox.postgres.rows import array_text
 from outbox.postgres.schema.objects import SATELLITES, satellite_names
 
@@ -93,8 +93,8 @@ class _Partitions:
         self._sql = queries(
             "history.sql",
             **satellite_names(schema),
-            lock_timeout=_milliseconds(LOCK_TIMEOUT),
-            statement_timeout=_milliseconds(STATEMENT_TIMEOUT),
+            lock_timeout=milliseconds(LOCK_TIMEOUT),
+            statement_timeout=milliseconds(STATEMENT_TIMEOUT),
             before_name=_BEFORE,
             **{name: f"{{{name}}}" for name in later},
         )
@@ -286,10 +286,6 @@ def _end(name: str) -> datetime | None:
 
 def _literal(moment: datetime) -> str:
     return "minvalue" if moment == _EARLIEST else f"'{moment.isoformat()}'"
-
-
-def _milliseconds(time_: timedelta) -> str:
-    return str(round(time_ / timedelta(milliseconds=1)))
 
 
 PAUSE = timedelta(minutes=1)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from time import perf_counter
 
 import asyncpg
@@ -10,8 +11,12 @@ from outbox.core.message import Lane, OrderingPolicy
 from outbox.engine.ordering import OrderingRules
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.pool import COMMAND_TIMEOUT, Connection
-from outbox.postgres.queries import TableName, queries, query
+from outbox.postgres.queries import TableName, begin_queries, queries
 
+LONGEST_IDLE = timedelta(seconds=10)
+"""Time that the server lets a transaction that locks lanes idle, between two statements."""
+LOCK_TIMEOUT = timedelta(seconds=1)
+"""Longest wait for a lock: publishers wait meanwhile."""
 LONGEST_RUN = 100
 """Most rows of one lane in one claim. Each is sent only after the one before it is confirmed."""
 WINDOW = 1_000
@@ -56,8 +61,7 @@ class Lanes:
 
     def __init__(self, table: TableName, rules: OrderingRules) -> None:
         self._rules = rules
-        sql = queries("ordering.sql", table=table.sql)
-        self.sql = {**sql, "begin_keeping_plans": f"{sql['begin']};\n{query('relay.sql', 'keep_plans')}"}
+        self.sql = {**queries("ordering.sql", table=table.sql), **begin_queries(idle=LONGEST_IDLE, locks=LOCK_TIMEOUT)}
         self._waiting: list[_WaitingLane] = []
         self._crowd: list[_WaitingLane] = []
         self._repaired_to = _LEAST

@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache, lru_cache
 from importlib import resources
 from types import MappingProxyType
@@ -116,6 +117,20 @@ def queries(file: str, **names: str) -> Mapping[str, str]:
 def query(file: str, block: str, **names: str) -> str:
     """Returns one block of `sql/<file>`. Placeholders of other blocks need no values."""
     return render(_blocks(file)[block], **names)
+
+
+def begin_queries(*, idle: timedelta, locks: timedelta) -> Mapping[str, str]:
+    """Returns `begin` of `relay.sql`, and `begin_keeping_plans` for statements that are planned once per connection.
+
+    The server ends a transaction that idles for longer than `idle`, and a wait for a lock after `locks`; zero is no limit.
+    """
+    begin = query("relay.sql", "begin", idle_timeout=milliseconds(idle), lock_timeout=milliseconds(locks))
+    return {"begin": begin, "begin_keeping_plans": f"{begin};\n{query('relay.sql', 'keep_plans')}"}
+
+
+def milliseconds(time: timedelta) -> str:
+    """Returns `time` as a setting of the server, which stores 32 bits."""
+    return str(min(round(time / timedelta(milliseconds=1)), 2**31 - 1))
 
 
 def render(text: str, **names: str) -> str:

@@ -304,9 +304,14 @@ class PostgresClaim:
                 await connection.execute(self._sql["supersede"], settled.replaceable, timeout=_TIMEOUT)
             if settled.stalled:
                 await connection.execute(self._sql["stall"], settled.stalled, timeout=_TIMEOUT)
-            if settled.retried or settled.parked or settled.held:
+            changed: Mapping[str, Sequence[Sequence[object]]] = {
+                "retry": settled.retried,
+                "park": settled.parked,
+                "hold": settled.held,
+            }
+            if any(changed.values()):
                 await connection.execute(self._sql["plan_again"], timeout=_TIMEOUT)
-            for name, changes in (("retry", settled.retried), ("park", settled.parked), ("hold", settled.held)):
+            for name, changes in changed.items():
                 if changes:
                     await connection.execute(self._sql[name], *zip(*changes, strict=True), timeout=_TIMEOUT)
             # At the end: a row is the first of its key only when the rows before it are gone or parked.

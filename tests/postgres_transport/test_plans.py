@@ -8,7 +8,7 @@ import pytest
 
 from outbox.postgres.index_positions import FRONT
 from outbox.postgres.pool import Connection, Pool
-from outbox.transports.postgres.handover import handover_queries
+from outbox.transports.postgres.handover import BEGIN, handover_queries
 from tests.contract.harness import EXCHANGE
 from tests.postgres_transport.support import TABLES, Node, bind, explained, fill_deliveries, rows_read
 from tests.relay.plans import explained_as_kept, keep_plan
@@ -41,7 +41,7 @@ async def connection(request: pytest.FixtureRequest, pool: Pool) -> AsyncIterato
         await pool.execute("vacuum analyze")
     async with pool.acquire() as opened:
         for name in HANDOVERS:
-            await keep_plan(opened, name, SQL[name], begin=SQL["begin"])
+            await keep_plan(opened, name, SQL[name], begin=BEGIN)
         await fill(pool)
         if request.param == "analysed when full":
             await pool.execute("analyze")
@@ -144,4 +144,4 @@ async def hand_overs_are_frugal(connection: Connection) -> None:
         for name, begin in places.items():
             arguments = (EXCHANGE, BATCH, False, False, [], [], timedelta(seconds=1), None, 10**6, None, 10**6, *begin)
             assert_frugal(await explained(connection, SQL[name], *arguments))
-            assert_frugal(await explained_as_kept(connection, name, *arguments, begin=SQL["begin"]))
+            assert_frugal(await explained_as_kept(connection, name, *arguments, begin=BEGIN))

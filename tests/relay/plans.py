@@ -29,8 +29,10 @@ async def keep_plan(connection: Connection, name: str, statement: str, *, begin:
     """Prepares and plans a statement with the settings of a claim, as the first claim of a connection does."""
     await connection.execute(begin)
     await connection.execute(f'prepare "{name}" as {statement}')
-    kinds = await connection.fetchval("select cardinality(parameter_types) from pg_prepared_statements where name = $1", name)
-    await connection.execute(f'explain execute "{name}" ({", ".join(["null"] * kinds)})')
+    parameters = await connection.fetchval(
+        "select cardinality(parameter_types) from pg_prepared_statements where name = $1", name
+    )
+    await connection.execute(f'explain execute "{name}" ({", ".join(["null"] * parameters)})')
     await connection.execute("commit")
 
 

@@ -49,8 +49,7 @@ def test_a_hand_over_takes_the_runs_of_lanes_that_a_claim_takes() -> None:
 
 
 def test_a_hand_over_holds_what_the_engine_holds() -> None:
-    for name in HANDOVERS.keys() - {"begin"}:
-        statement = HANDOVERS[name]
+    for name, statement in HANDOVERS.items():
         assert f"octet_length(routing_key) > {LONGEST_HELD_KEY} then" in statement, name
         assert f"interval '{LONGEST_WAIT.total_seconds():g} seconds'" in statement, name
 

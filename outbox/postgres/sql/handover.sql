@@ -9,19 +9,8 @@ may have more. $10: the component to name in the history. $11: a row with more b
 
 The first step locks rows. Later ones change them by `id = any(array(...))`, which is an index scan whatever the statistics say, and
 which also finds a row that was changed between the snapshot and the lock. The limit is hidden from the planner: it then expects to need
-only a part of the rows, and reads the index in order instead of sorting. Without rows, the result is one row of nulls.
-
--- name: begin
--- Begins the transaction of a hand-over of rows without ordering keys. The connection plans it once, which takes longer than handing over
--- a few rows, so no step joins two sets of rows; see `begin` and `keep_plans` in relay.sql. Waits for locks have no limit: the whole
--- statement has one. The server ends the transaction of a relay that is frozen.
-begin isolation level read committed;
-set local idle_in_transaction_session_timeout = 10000;
-set local enable_seqscan = off;
-set local enable_bitmapscan = off;
-set local enable_sort = off;
-set local jit = off;
-set local plan_cache_mode = force_generic_plan
+only a part of the rows, and reads the index in order instead of sorting. No step joins two sets of rows on a column, so that the statement
+has one plan for any table; see `keep_plans` in relay.sql. Without rows, the result is one row of nulls.
 
 -- name: claim
 -- Due rows without an ordering key, priority by priority, from the due times $12 on; see `claim` in relay.sql.

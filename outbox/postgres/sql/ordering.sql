@@ -4,15 +4,6 @@ locking its head. A row is *ready* if it is not parked, and due or blocked. A du
 'blocked', which removes it from the index of due rows; the transaction that removes the head releases the row after it. The policy of a
 key is that of its longest matching prefix; prefixes are passed longest first.
 
--- name: begin
-begin isolation level read committed;
-set local idle_in_transaction_session_timeout = 10000;
-set local lock_timeout = 1000;
-set local enable_seqscan = off;
-set local enable_bitmapscan = off;
-set local enable_sort = off;
-set local jit = off
-
 -- name: find_lanes
 -- Locks the heads of up to $5 lanes with due rows, among the $3 rows that have been due the longest, from the due time $4 on. $1 and $2:
 -- prefixes and their policies. Returns every lane that it found, whether this transaction owns it now, and the state of its head.

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -31,14 +32,16 @@ from outbox.postgres.claiming import (
 from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.history import SentFacts, trace_id_in
 from outbox.postgres.index_positions import PRIORITIES, IndexPositions, ScanStart
-from outbox.postgres.ordering import Lanes, lane_of
+from outbox.postgres.ordering import LONGEST_IDLE, Lanes, lane_of
 from outbox.postgres.pool import DRIVER_ERRORS, Connection, Pool, roll_back_quietly, taken_from, unavailable_errors
-from outbox.postgres.queries import TableName
+from outbox.postgres.queries import TableName, begin_queries
 from outbox.retry import RetryPolicy
 from outbox.transports.postgres.tables import TransportTables, borrow, cancel_on_timeout
 
 LONGEST_STATEMENT = timedelta(seconds=30)
 """A hand-over that takes longer is cancelled and rolled back."""
+BEGIN = begin_queries(idle=LONGEST_IDLE, locks=timedelta(0))["begin_keeping_plans"]
+"""Begins a hand-over of rows without ordering keys. Waits for locks have no limit: the whole statement has one."""
 _ROW_ERRORS = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
@@ -279,13 +282,18 @@ class PostgresHandover:
         self, statements: "_Statements", name: str, limit: int, *start: Sequence[float]
     ) -> Sequence[asyncpg.Record]:
         """Runs the hand-over `name`, which starts reading at `start`, commits, and returns its rows."""
+        async with self._transaction(BEGIN) as connection:
+            return await self._fetch(connection, statements.sql[name], limit, *self._arguments(statements, limit), *start)
+
+    @asynccontextmanager
+    async def _transaction(self, begin: str) -> AsyncIterator[Connection]:
+        """Runs the block in a transaction that the statement `begin` begins, on a connection of its own."""
         timeout = self._longest_statement.total_seconds()
         async with borrow(self._pool) as connection:
             try:
-                await connection.execute(statements.sql["begin"], timeout=timeout)
-                rows = await self._fetch(connection, statements.sql[name], limit, *self._arguments(statements, limit), *start)
+                await connection.execute(begin, timeout=timeout)
+                yield connection
                 await connection.execute("commit", timeout=timeout)
-                return rows
             except BaseException:
                 await roll_back_quietly(connection)
                 raise
@@ -308,17 +316,10 @@ class PostgresHandover:
         self, statements: "_Statements", error: asyncpg.PostgresError, *, fair: bool
     ) -> Sequence[HandedMessage]:
         """Hands over the next due row alone, after a batch with it failed with `error`."""
-        sql, seconds = self._row_sql, self._longest_statement.total_seconds()
-        async with borrow(self._pool) as connection:
-            try:
-                await connection.execute(sql["begin"], timeout=seconds)
-                found = await connection.fetch(sql["claim_unread"], fair, timeout=seconds)
-                messages = await self._hand_over_or_refuse(connection, statements, found, error)
-                await connection.execute("commit", timeout=seconds)
-                return messages
-            except BaseException:
-                await roll_back_quietly(connection)
-                raise
+        async with self._transaction(self._row_sql["begin"]) as connection:
+            timeout = self._longest_statement.total_seconds()
+            found = await connection.fetch(self._row_sql["claim_unread"], fair, timeout=timeout)
+            return await self._hand_over_or_refuse(connection, statements, found, error)
 
     async def _hand_over_or_refuse(
         self,
@@ -472,8 +473,7 @@ class _Statements:
 def handover_queries(tables: TransportTables, history: str | None = None) -> Mapping[str, str]:
     """Returns the statement of each kind of hand-over. They also write to the table `history`, if given.
 
-    `begin` begins the transaction of one without ordering keys. `hand_over_lean` skips rows with dedup keys. `hand_over_single`
-    takes the id of a row in place of the limit.
+    `hand_over_lean` skips rows with dedup keys. `hand_over_single` takes the id of a row in place of the limit.
     """
     steps = {
         **tables.queries("routing.sql"),
@@ -481,7 +481,7 @@ def handover_queries(tables: TransportTables, history: str | None = None) -> Map
     }
     if history is None:
         steps["recorded"] = steps["unrecorded"]
-    statements = {"begin": steps["begin"]}
+    statements = {}
     for kind, names in _KINDS.items():
         *first, last = (steps[name] for name in names)
         statements[kind] = "with " + ",\n".join(first) + "\n" + last
