@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, Sampler
 from opentelemetry.trace import SpanContext
 
@@ -99,6 +100,26 @@ def test_a_linked_attempt_is_a_root_that_the_sampler_decides_about(provider: Tra
     (process,) = spans.named("process q")
     assert process.parent is None
     assert not process.links
+
+
+def test_a_handler_with_a_transaction_makes_no_id_that_nothing_reads() -> None:
+    class Counting(RandomIdGenerator):
+        count = 0
+
+        def generate_span_id(self) -> int:
+            self.count += 1
+            return super().generate_span_id()
+
+    ids = Counting()
+    provider = TracerProvider(sampler=ParentBased(ALWAYS_ON), id_generator=ids, shutdown_on_exit=False)
+    tracer = OpenTelemetryTracer(
+        provider.get_tracer("outbox"), system="postgresql", exchange_name="shop", propagation=Propagation.CHILD
+    )
+    delivered = incoming(f"00-{TRACE}-b7ad6b7169203331-00")
+    with tracer.process((delivered,), queue="q", attempt=1, silent=True), tracer.handler():
+        assert ids.count == 0
+        assert f"{trace.get_current_span().get_span_context().trace_id:032x}" == TRACE
+    assert ids.count == 1
 
 
 def test_the_current_span_can_be_logged_though_it_is_not_recorded() -> None:
