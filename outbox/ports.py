@@ -271,25 +271,23 @@ class Propagation(StrEnum):
 
 
 class AttemptSpan(Protocol):
-    """The span of one attempt, or of a batch. `ids` is None if it is not sampled."""
+    """The span of one attempt, or of a batch, which is current until `end`. `ids` is None if it is not sampled."""
 
     @property
     def ids(self) -> SpanIds | None: ...
 
-    def record(self, outcome: DeliveryOutcome | Failure) -> None:
-        """Records the outcome. That of a batch that failed is its failure: its messages have no outcomes yet."""
+    def end(self, result: DeliveryOutcome | Failure | BaseException | None) -> None:
+        """Ends it with its outcome, the failure of a batch, whose messages have no outcomes yet, or what interrupted it."""
         ...
 
 
 class Tracer(Protocol):
     """Traces the attempts of a worker."""
 
-    def process(
-        self, messages: Sequence[Message], *, queue: str, attempt: int, silent: bool
-    ) -> AbstractContextManager[AttemptSpan]:
-        """Traces one attempt with `messages`, which are several in a batch.
+    def process(self, messages: Sequence[Message], *, queue: str, attempt: int, silent: bool) -> AttemptSpan:
+        """Begins to trace one attempt with `messages`, which are several in a batch. The caller ends the span.
 
-        If it is `silent`, instrumented libraries make no spans in the block, except in that of `handler`.
+        If it is `silent`, instrumented libraries make no spans until then, except in the block of `handler`.
         """
         ...
 

@@ -1,8 +1,9 @@
 """Runs one attempt: calls the handler, in a thread or a transaction if it needs one, and returns the outcome."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -33,7 +34,7 @@ from outbox.errors import (
     RetryAfter,
     UnknownKeyError,
 )
-from outbox.ports import Delivery, Observer, Tracer, Unit, UnitsOfWork
+from outbox.ports import AttemptSpan, Delivery, Observer, Tracer, Unit, UnitsOfWork
 from outbox.retry import RetryPolicy
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ class AttemptRunner:
         self._options = consumer.options
         self._policy = policy
         self._context = context
+        self._tracer = context.tracer
         self._threads = threads
         self._queue = consumer.queue
         self._with_inbox = consumer.inbox
@@ -169,42 +171,67 @@ class AttemptRunner:
                 inbox=consumer.queue if consumer.inbox else None,
                 inbox_wait=context.inbox_wait,
             )
+        # What begins and commits the handler's transaction is not the handler's. Without one, the handler alone does anything.
+        self._silent = self.transactions is not None
 
     async def attempt(self, run: Run) -> DeliveryOutcome:
-        """Calls the handler and returns the outcome. Sets `run.seconds`."""
+        """Calls the handler and returns the outcome. Sets `run.seconds`, and `run.span` if the process is traced."""
         began = perf_counter()
         task = asyncio.current_task()
+        # Here, and not around this method: another coroutine would be resumed at each step of this one.
+        span = None
+        if self._tracer is not None:
+            span = self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt, silent=self._silent)
+            run.span = span.ids
+        outcome: DeliveryOutcome | None = None
         try:
             if BODY_STORE in run.message.headers:
                 await self.fetch(run)
             body = self.read(run)
             if isinstance(body, Dead):
-                return body
-            follow(run.message.tracking_ids, (run.message.id, self._queue))
-            if self.transactions is None:
-                await self.invoke(self._inputs(run, body, _NO_UNIT))
+                outcome = body
             else:
-                async with self.transactions.begin((run.message.id,), run.delivery.ending) as unit:
-                    await self.invoke(self._inputs(run, body, unit))
-            return DONE
+                follow(run.message.tracking_ids, (run.message.id, self._queue))
+                if self.transactions is None:
+                    await self.invoke(self._inputs(run, body, _NO_UNIT))
+                else:
+                    async with self.transactions.begin((run.message.id,), run.delivery.ending) as unit:
+                        await self.invoke(self._inputs(run, body, unit))
+                outcome = DONE
         except NotBegunError as error:
-            return error.outcome
+            outcome = error.outcome
         except CommitFailedError as error:
-            # The commit may have succeeded and its answer been lost with the connection: only the inbox mark shows it.
-            try:
-                if self.transactions is not None and await self.transactions.is_marked(run.message.id):
-                    return DONE
-            except NotBegunError as unknown:
-                return unknown.outcome
-            return self.failure_outcome(run, error.__cause__ or error)
+            outcome = await self._outcome_of_commit(run, error)
         except BaseException as error:
             # A handler's sys.exit() or GeneratorExit, or the cancellation of something that it awaited, fails this message
             # only. An error meant for the process or for this task passes through.
             if is_for_us(error, task):
                 raise
-            return self.failure_outcome(run, error)
+            outcome = self.failure_outcome(run, error)
         finally:
             run.seconds = perf_counter() - began
+            if span is not None:
+                # Reported when it is settled, the outcome finds the span ended.
+                span.end(sys.exception() if outcome is None else outcome)
+        return outcome
+
+    def begin_batch_span(self, runs: Sequence[Run]) -> AttemptSpan | None:
+        """Begins the span of one call with several messages, and sets `span` of their runs; None if the process is untraced."""
+        if self._tracer is None:
+            return None
+        span = self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1, silent=self._silent)
+        for run in runs:
+            run.span = span.ids
+        return span
+
+    async def _outcome_of_commit(self, run: Run, error: CommitFailedError) -> DeliveryOutcome:
+        # The commit may have succeeded and its answer been lost with the connection: only the inbox mark shows it.
+        try:
+            if self.transactions is not None and await self.transactions.is_marked(run.message.id):
+                return DONE
+        except NotBegunError as unknown:
+            return unknown.outcome
+        return self.failure_outcome(run, error.__cause__ or error)
 
     def _inputs(self, run: Run, body: object, unit: Unit) -> Inputs | BatchInputs:
         """Returns the handler's inputs. Raises `NotBegunError` if the message was handled before, was lost, or has expired."""
@@ -315,18 +342,20 @@ class AttemptRunner:
 
     def invoke(self, inputs: Inputs | BatchInputs) -> Awaitable[object]:
         """Calls the callback, in a thread if it is not async. Its errors are raised here, or when the result is awaited."""
+        if self._tracer is not None and self._silent:
+            return self._invoke_aloud(inputs, self._tracer)
+        return self._invoke(inputs)
+
+    async def _invoke_aloud(self, inputs: Inputs | BatchInputs, tracer: Tracer) -> object:
+        with tracer.handler():
+            return await self._invoke(inputs)
+
+    def _invoke(self, inputs: Inputs | BatchInputs) -> Awaitable[object]:
         if not self._plan.is_async:
             return self._threads.call(partial(self._plan.call, inputs))
         # Without a limit the callback is awaited directly: a coroutine in between would be resumed at each of its awaits.
         call: Awaitable[object] = self._plan.call(inputs)
         return call if self._options.timeout is None else _await_with_limit(call, self._options.timeout)
-
-    def trace_batch(
-        self,
-        runs: Sequence[Run],  # noqa: ARG002  a traced runner uses them
-    ) -> AbstractContextManager[Callable[[DeliveryOutcome | Failure], None]]:
-        """Traces one call with several messages, and sets `span` of their runs. Yields a function that records its outcome."""
-        return nullcontext(lambda _: None)
 
     def has_expired(self, run: Run) -> bool:
         """Whether the message has expired."""
@@ -336,59 +365,12 @@ class AttemptRunner:
     def report_duplicate(self, run: Run) -> DeliveryOutcome:
         """Reports a message that was handled before, and returns its outcome."""
         run.result = ProbeResult.INCONCLUSIVE
+        if self._tracer is not None:
+            self._tracer.record_duplicate(run.message)
         self._context.observer.notify(
             Duplicate(queue=self._queue, exchange_name=self._context.exchange_name, message=run.message)
         )
         return DONE
-
-
-class TracedAttemptRunner(AttemptRunner):
-    """Traces each attempt. A class of its own, so that attempts cost nothing more in a process that is not traced."""
-
-    def __init__(
-        self, consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads, tracer: Tracer
-    ) -> None:
-        super().__init__(consumer, policy, context, threads)
-        self._tracer = tracer
-        # What begins and commits the handler's transaction is not the handler's. Without one, the handler alone does anything.
-        self._silent = self.transactions is not None
-
-    async def attempt(self, run: Run) -> DeliveryOutcome:
-        """See `AttemptRunner.attempt`."""
-        with self._tracer.process((run.message,), queue=self._queue, attempt=run.attempt, silent=self._silent) as span:
-            # The outcome is reported when it is settled, and the span has ended by then.
-            run.span = span.ids
-            outcome = await super().attempt(run)
-            span.record(outcome)
-            return outcome
-
-    def invoke(self, inputs: Inputs | BatchInputs) -> Awaitable[object]:
-        """See `AttemptRunner.invoke`."""
-        return self._invoke_aloud(inputs) if self._silent else super().invoke(inputs)
-
-    async def _invoke_aloud(self, inputs: Inputs | BatchInputs) -> object:
-        with self._tracer.handler():
-            return await super().invoke(inputs)
-
-    @contextmanager
-    def trace_batch(self, runs: Sequence[Run]) -> Iterator[Callable[[DeliveryOutcome | Failure], None]]:
-        """See `AttemptRunner.trace_batch`."""
-        with self._tracer.process([run.message for run in runs], queue=self._queue, attempt=1, silent=self._silent) as span:
-            for run in runs:
-                run.span = span.ids
-            yield span.record
-
-    def report_duplicate(self, run: Run) -> DeliveryOutcome:
-        """See `AttemptRunner.report_duplicate`."""
-        self._tracer.record_duplicate(run.message)
-        return super().report_duplicate(run)
-
-
-def runner_of(consumer: Consumer, policy: RetryPolicy, context: WorkerContext, threads: Threads) -> AttemptRunner:
-    """Returns the runner of a consumer's attempts, traced if the context has a tracer."""
-    if context.tracer is None:
-        return AttemptRunner(consumer, policy, context, threads)
-    return TracedAttemptRunner(consumer, policy, context, threads, context.tracer)
 
 
 async def _await_with_limit(call: Awaitable[object], limit: timedelta) -> None:

@@ -1,13 +1,14 @@
 """Batches: messages that arrive while a handler is busy are handled by its next call, and committed together."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 from outbox.core.codec import BODY_STORE
 from outbox.core.events import BatchFailed
-from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome, Failure
+from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome, Done, Failure
 from outbox.core.tracking import follow
 from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, is_for_us
 from outbox.engine.consumer import Consumer
@@ -81,8 +82,12 @@ class BatchCollector:
         began = perf_counter()
         readable = await self._read(batch)
         if len(readable) > 1:
-            with self._runner.trace_batch([member.run for member in readable]) as record:
-                await self._attempt_together(readable, record)
+            span, result = self._runner.begin_batch_span([member.run for member in readable]), None
+            try:
+                result = await self._attempt_together(readable)
+            finally:
+                if span is not None:
+                    span.end(sys.exception() if result is None else result)
             for member in readable:
                 member.run.seconds = perf_counter() - began
         for member in batch:
@@ -109,8 +114,11 @@ class BatchCollector:
                 readable.append(member)
         return readable
 
-    async def _attempt_together(self, members: Sequence[_Member], record: Callable[[DeliveryOutcome | Failure], None]) -> None:
-        """Handles the members in one call. Leaves them without an outcome if each has to be handled by itself."""
+    async def _attempt_together(self, members: Sequence[_Member]) -> Done | Failure:
+        """Handles the members in one call. Leaves them without an outcome if each has to be handled by itself.
+
+        Returns the failure of the call.
+        """
         task = asyncio.current_task()
         try:
             # A message published by a batch has no single cause among its messages. It joins their chain if they share one.
@@ -127,7 +135,6 @@ class BatchCollector:
                 raise
             cause = error.__cause__ if isinstance(error, CommitFailedError) else None
             failure = self._context.describe(cause or error)
-            record(failure)
             self._context.observer.notify(
                 BatchFailed(
                     queue=self._queue,
@@ -136,9 +143,11 @@ class BatchCollector:
                     failure=failure,
                 )
             )
+            return failure
         else:
             for member in members:
                 member.resolve(DONE if member in handled else self._runner.report_duplicate(member.run))
+        return DONE
 
     async def _call(self, members: Sequence[_Member]) -> Sequence[_Member]:
         """Calls the callback with the members that were not handled before, commits, and returns those members."""

@@ -20,7 +20,7 @@ from outbox.core.events import (
 from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure, Postponed, Retry, Returned
 from outbox.core.threads import Threads
-from outbox.engine.attempt import EXPIRED, Run, WorkerContext, runner_of, time_limit
+from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, time_limit
 from outbox.engine.batch import BatchCollector
 from outbox.engine.circuit import Circuit, probe_result
 from outbox.engine.consumer import Consumer
@@ -58,7 +58,7 @@ class DeliveryHandler:
     ) -> None:
         self._queue = consumer.queue
         self._max_deliveries = consumer.max_deliveries
-        self._runner = runner_of(consumer, policy, context, threads)
+        self._runner = AttemptRunner(consumer, policy, context, threads)
         self._attempt = BatchCollector(consumer, self._runner, context).attempt if consumer.batch else self._runner.attempt
         self._exchange_name = context.exchange_name
         self._now = context.now

@@ -341,8 +341,10 @@ class SentFacts:
         self._observer.notify(HistoryLost(count=count, reason=reason_of(error)))
 
 
-def identities(messages: Sequence[Message]) -> tuple[list[str], list[str], list[str | None]]:
-    """Returns ids, roots and parents of `messages`."""
+def identities(messages: Sequence[Message]) -> tuple[list[str], list[str] | None, list[str | None] | None]:
+    """Returns ids, roots and parents of `messages`; None for the last two if all are roots."""
     chains = [message.tracking_ids for message in messages]
-    parents = [chain[-2] if len(chain) > 1 else None for chain in chains]
-    return [chain[-1] for chain in chains], [chain[0] for chain in chains], parents
+    ids = [chain[-1] for chain in chains]
+    if max(map(len, chains), default=1) == 1:
+        return ids, None, None
+    return ids, [chain[0] for chain in chains], [chain[-2] if len(chain) > 1 else None for chain in chains]

@@ -23,6 +23,8 @@ _TIMEOUT = STATEMENT_TIMEOUT.total_seconds() + 1
 UNSTORABLE = (asyncpg.DataError, asyncpg.UntranslatableCharacterError, asyncpg.CharacterNotInRepertoireError, UnicodeError)
 """Errors for text that the database cannot store."""
 
+_OFTEN_EQUAL = frozenset({"fact", "routing_key", "queue", "attempt"})
+"""Columns of the history that are never null, and in most batches have one value."""
 _RIGHTS = {
     "history": "insert",
     "stats": "select insert update",
@@ -62,12 +64,16 @@ class ReportingTables:
         """Writes facts. `clock` is the current time of the monotonic clock that their times refer to."""
         if not facts:
             return
-        at, *columns = zip(*facts, strict=True)
-        ago = [clock - then for then in at]
-        # Pass an empty column as null: asyncpg would inspect each element of the array, and without failures and traces
-        # four of the columns hold nothing but None.
-        filled = [None if column.count(None) == len(column) else column for column in columns]
-        await self._write(connection, "write_history", component, ago, *filled)
+        columns: dict[str, Any] = dict(zip(Fact._fields, zip(*facts, strict=True), strict=True))
+        columns["at"] = [clock - then for then in columns["at"]]
+        # asyncpg inspects each element of an array, None too, which takes longer than to encode it. So an empty column, and the
+        # roots of messages that are roots themselves, are passed as null, and one value for all rows as an array of one.
+        for name, column in columns.items():
+            if name in _OFTEN_EQUAL and column.count(column[0]) == len(column):
+                columns[name] = column[:1]
+            elif (name == "root_id" and column == columns["message_id"]) or column.count(None) == len(column):
+                columns[name] = None
+        await self._write(connection, "write_history", component, *columns.values())
 
     async def add_stats(self, connection: Connection, rows: Sequence[tuple[Key, Counts]]) -> None:
         """Adds counts to the rows of their keys, in one transaction."""

@@ -13,6 +13,7 @@ from pamqp.body import ContentBody
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
+from outbox.transports.rabbitmq.amqp_decoding import read_properties
 from outbox.transports.rabbitmq.amqp_encoding import (
     PERSISTENT,
     FrameWriter,
@@ -27,6 +28,10 @@ from outbox.transports.rabbitmq.header_json import restore_types
 from outbox.transports.rabbitmq.message_format import read_message
 
 FRAME_MAX = 4_096
+BEFORE_PROPERTIES = 12
+"""Bytes of a content header before the flags."""
+ONLY_HEADERS = b"\x20\x00"
+"""The flags of properties without any but headers."""
 
 
 def read_frames(data: bytes) -> list[tuple[int, Any]]:
@@ -59,9 +64,13 @@ def test_invalid_types_of_headers_change_none(types: dict[str, Any]) -> None:
 
 
 def read_headers(headers: dict[str, Any]) -> dict[str, Any]:
+    """Returns the headers as pamqp decodes them, and checks that Outbox decodes the same."""
     properties = encode_properties(Basic.Properties(headers=headers))
     [_, (_, header), *_] = write(properties=properties)
-    return header.properties.headers  # type: ignore[no-any-return]
+    read = header.properties.headers
+    payload = bytes(BEFORE_PROPERTIES) + properties
+    assert read_properties(b"?" + payload + b"?", 1, 1 + len(payload)).headers == read
+    return read  # type: ignore[no-any-return]
 
 
 def test_a_publication_is_mandatory_and_goes_where_it_says() -> None:
@@ -172,6 +181,16 @@ def test_all_header_types_survive_a_copy() -> None:
         "latin": b"caf\xe9",
     }
     assert read_headers(headers) == headers
+
+
+@pytest.mark.parametrize("headers", [{"text": "12345678"}, {"number": 7}, {"flags": [True]}])
+@pytest.mark.parametrize("missing", [1, 3])
+def test_a_table_that_ends_within_a_value_is_refused(headers: dict[str, Any], missing: int) -> None:
+    table = encode_table(headers)
+    size = len(table) - 4 - missing
+    payload = bytes(BEFORE_PROPERTIES) + ONLY_HEADERS + size.to_bytes(4) + table[4:] + bytes(20)
+    with pytest.raises((ValueError, IndexError)):
+        read_properties(payload, 0, BEFORE_PROPERTIES + len(ONLY_HEADERS) + 4 + size)
 
 
 @pytest.mark.parametrize(

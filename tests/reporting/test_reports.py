@@ -13,6 +13,7 @@ from outbox.chains import ChainState, chain
 from outbox.postgres.pool import connect_to
 from outbox.postgres.queries import TableName
 from outbox.reporting.components import ComponentKind, ComponentStatus, components
+from outbox.reporting.facts import Fact
 from outbox.reporting.tables import ReportingTables, as_json
 from tests.reporting.support import Box, at_work, published
 from tests.support import eventually
@@ -50,6 +51,38 @@ async def test_a_worker_writes_the_outcome_of_each_message(connection: asyncpg.C
     assert [row["root_id"] for row in rows] == [row["message_id"] for row in rows]
     assert {row["error_message"] for row in rows if row["message_id"] == bad} == {"no such sku"}
     assert all(row["ran"] is not None and row["waited"] is not None for row in rows)
+
+
+ROOT = Fact(0.0, "processed", "a", "a", None, "order.placed", "mail", 1, 2.0, 3.0, None, None)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param([ROOT], id="one"),
+        pytest.param([ROOT, ROOT._replace(message_id="b", root_id="b")], id="roots with equal columns"),
+        pytest.param([ROOT, ROOT._replace(message_id="b", parent_id="a")], id="a root and its child"),
+        pytest.param(
+            [
+                ROOT._replace(fact="retried", error_type="E", error_message="m", keys='{"k=1"}', trace_id="0a"),
+                ROOT._replace(routing_key="order.paid", queue="stock", attempt=2),
+                ROOT._replace(message_id="b", root_id="r", parent_id="p", error_message="n"),
+            ],
+            id="all columns differ",
+        ),
+    ],
+)
+async def test_facts_are_stored_as_they_are(facts: list[Fact], connection: asyncpg.Connection) -> None:
+    await ReportingTables(TableName("outbox_table")).write_history(connection, facts, component="c", clock=0.0)
+    names = [name for name in Fact._fields if name not in ("at", "waited", "ran", "keys")]
+    rows = await connection.fetch(
+        f"select {', '.join(names)}, extract(epoch from waited)::float8 as waited, extract(epoch from ran)::float8 as ran, "
+        "keys::text as keys, component from outbox_history order by ctid"
+    )
+    assert [Fact(at=0.0, **{name: value for name, value in row.items() if name != "component"}) for row in rows] == [
+        fact._replace(keys=None if fact.keys is None else "{k=1}") for fact in facts
+    ]
+    assert {row["component"] for row in rows} == {"c"}
 
 
 async def test_a_worker_on_rabbitmq_reports_to_the_database_that_it_was_given(

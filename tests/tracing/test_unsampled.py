@@ -1,5 +1,7 @@
 """Spans that are not sampled: a worker makes most of them without the SDK, and they are the same as the SDK's."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -35,9 +37,15 @@ def tracer_with(sampler: Sampler, propagation: Propagation = Propagation.CHILD) 
 
 def handle(tracer: OpenTelemetryTracer, delivered: Message) -> SpanContext:
     """Returns the context that a handler of `delivered` runs in."""
-    with tracer.process((delivered,), queue="q", attempt=1, silent=False) as span:
-        span.record(DONE)
+    with attempt(tracer, delivered):
         return trace.get_current_span().get_span_context()
+
+
+@contextmanager
+def attempt(tracer: OpenTelemetryTracer, delivered: Message, *, silent: bool = False) -> Iterator[None]:
+    span = tracer.process((delivered,), queue="q", attempt=1, silent=silent)
+    yield
+    span.end(DONE)
 
 
 def incoming(traceparent: str, **headers: str) -> Message:
@@ -116,7 +124,7 @@ def test_a_handler_with_a_transaction_makes_no_id_that_nothing_reads() -> None:
         provider.get_tracer("outbox"), system="postgresql", exchange_name="shop", propagation=Propagation.CHILD
     )
     delivered = incoming(f"00-{TRACE}-b7ad6b7169203331-00")
-    with tracer.process((delivered,), queue="q", attempt=1, silent=True), tracer.handler():
+    with attempt(tracer, delivered, silent=True), tracer.handler():
         assert ids.count == 0
         assert f"{trace.get_current_span().get_span_context().trace_id:032x}" == TRACE
     assert ids.count == 1
@@ -124,7 +132,7 @@ def test_a_handler_with_a_transaction_makes_no_id_that_nothing_reads() -> None:
 
 def test_the_current_span_can_be_logged_though_it_is_not_recorded() -> None:
     tracer = tracer_with(ParentBased(ALWAYS_ON))
-    with tracer.process((incoming(f"00-{TRACE}-b7ad6b7169203331-00"),), queue="q", attempt=1, silent=False):
+    with attempt(tracer, incoming(f"00-{TRACE}-b7ad6b7169203331-00")):
         span = trace.get_current_span()
         assert f"trace_id=0x{TRACE}" in repr(span)
         assert span.get_span_context() is span.get_span_context()  # its id is made once

@@ -17,12 +17,14 @@ where to_regclass(wanted.name) is not null and not exists (
 )
 
 -- name: write_history
--- Facts are passed with their age, so that all times in the table are from the clock of the database.
+-- Facts are passed with their age, so that all times in the table are from the clock of the database. An array with one element is the
+-- value of all rows, and roots that are null are the messages' own ids.
 insert into {history} (
     at, fact, message_id, root_id, parent_id, routing_key, queue, attempt, waited, ran, error_type, error_message, keys,
     trace_id, component
 )
-select clock_timestamp() - make_interval(secs => ago), fact, message_id, root_id, parent_id, routing_key, queue, attempt,
+select clock_timestamp() - make_interval(secs => ago), coalesce(fact, ($3::text[])[1]), message_id, coalesce(root_id, message_id),
+    parent_id, coalesce(routing_key, ($7::text[])[1]), coalesce(queue, ($8::text[])[1]), coalesce(attempt, ($9::integer[])[1]),
     make_interval(secs => waited), make_interval(secs => ran), error_type, error_message, keys::text[], trace_id, $1
 from unnest(
     $2::float8[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::integer[], $10::float8[],

@@ -17,10 +17,10 @@ end
 select coalesce(has_table_privilege(to_regclass('{history}'), 'insert'), false)
 
 -- name: record
--- Records the rows $1, which this transaction has locked and sent, in the history. $2 to $4: ids, roots and parents of their messages. $5:
--- the component. $6: their index keys.
+-- Records the rows $1, which this transaction has locked and sent, in the history. $2 to $4: ids, roots and parents of their messages,
+-- the last two null if all are roots. $5: the component. $6: their index keys.
 insert into {history} (at, fact, message_id, root_id, parent_id, routing_key, waited, component, keys, trace_id)
-select clock_timestamp(), 'sent', sent.message_id, sent.root_id, sent.parent_id, message.routing_key,
+select clock_timestamp(), 'sent', sent.message_id, coalesce(sent.root_id, sent.message_id), sent.parent_id, message.routing_key,
     case when isfinite(message.created_at) then greatest(clock_timestamp() - message.created_at, interval '0') end, $5::text,
     sent.keys::text[], {trace_id}
 from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $6::text[]) as sent (id, message_id, root_id, parent_id, keys)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pamqp.commands import Basic
-from pamqp.decode import field_table
+from pamqp.decode import embedded_value
 
 from outbox.transports.rabbitmq.amqp_encoding import FIRST_FLAG, PROPERTIES
 
@@ -26,6 +26,10 @@ frame_head = struct.Struct(">BHI").unpack_from
 _tag_and_redelivered = struct.Struct(">QB").unpack_from
 _size_and_flags = struct.Struct(">QH").unpack_from
 _uint64 = struct.Struct(">Q").unpack_from
+_uint32 = struct.Struct(">I").unpack_from
+_int64 = struct.Struct(">q").unpack_from
+_TEXT, _LONG = b"Sl"
+"""The types of fields that nearly all headers have."""
 
 
 class Deliver(NamedTuple):
@@ -161,9 +165,30 @@ def _short_string(frames: bytes, at: int) -> tuple[str, int]:
 
 
 def _table(frames: bytes, at: int) -> tuple[dict[str, Any], int]:
-    size = int.from_bytes(frames[at : at + 4])
-    end = at + 4 + size
-    return field_table(frames[at:end])[1] if size else {}, end
+    end = at + 4 + _uint32(frames, at)[0]
+    at += 4
+    fields: dict[str, Any] = {}
+    while at < end:
+        type_ = at + 1 + frames[at]
+        name = frames[at + 1 : type_].decode()
+        # The usual types take half the time of pamqp's functions, which copy the rest of the table for each field.
+        if frames[type_] == _TEXT:
+            start = type_ + 5
+            at = start + _uint32(frames, type_ + 1)[0]
+            value = frames[start:at]
+            try:
+                fields[name] = value.decode()
+            except UnicodeDecodeError:
+                fields[name] = value
+        elif frames[type_] == _LONG:
+            (fields[name],) = _int64(frames, type_ + 1)
+            at = type_ + 9
+        else:
+            size, fields[name] = embedded_value(frames[type_:end])
+            at = type_ + size
+    if at > end:
+        raise ValueError("a table ends before it is complete")
+    return fields, end
 
 
 def _octet(frames: bytes, at: int) -> tuple[int, int]:
