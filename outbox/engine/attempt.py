@@ -188,20 +188,22 @@ class AttemptRunner:
             if BODY_STORE in run.message.headers:
                 await self.fetch(run)
             body = self.read(run)
-            if isinstance(body, Dead):
-                outcome = body
+            follow(run.message.tracking_ids, (run.message.id, self._queue))
+            if self.transactions is None:
+                await self.invoke(self._inputs(run, body, _NO_UNIT))
             else:
-                follow(run.message.tracking_ids, (run.message.id, self._queue))
-                if self.transactions is None:
-                    await self.invoke(self._inputs(run, body, _NO_UNIT))
-                else:
-                    async with self.transactions.begin((run.message.id,), run.delivery.ending) as unit:
-                        await self.invoke(self._inputs(run, body, unit))
-                outcome = DONE
+                async with self.transactions.begin((run.message.id,), run.delivery.ending) as unit:
+                    await self.invoke(self._inputs(run, body, unit))
+            outcome = DONE
         except NotBegunError as error:
             outcome = error.outcome
         except CommitFailedError as error:
-            outcome = await self._outcome_of_commit(run, error)
+            # The commit may have succeeded and its answer been lost with the connection: only the inbox mark shows it.
+            try:
+                is_done = self.transactions is not None and await self.transactions.is_marked(run.message.id)
+                outcome = DONE if is_done else self.failure_outcome(run, error.__cause__ or error)
+            except NotBegunError as unknown:
+                outcome = unknown.outcome
         except BaseException as error:
             # A handler's sys.exit() or GeneratorExit, or the cancellation of something that it awaited, fails this message
             # only. An error meant for the process or for this task passes through.
@@ -223,15 +225,6 @@ class AttemptRunner:
         for run in runs:
             run.span = span.ids
         return span
-
-    async def _outcome_of_commit(self, run: Run, error: CommitFailedError) -> DeliveryOutcome:
-        # The commit may have succeeded and its answer been lost with the connection: only the inbox mark shows it.
-        try:
-            if self.transactions is not None and await self.transactions.is_marked(run.message.id):
-                return DONE
-        except NotBegunError as unknown:
-            return unknown.outcome
-        return self.failure_outcome(run, error.__cause__ or error)
 
     def _inputs(self, run: Run, body: object, unit: Unit) -> Inputs | BatchInputs:
         """Returns the handler's inputs. Raises `NotBegunError` if the message was handled before, was lost, or has expired."""
@@ -291,22 +284,22 @@ class AttemptRunner:
             return
 
     def read(self, run: Run) -> object:
-        """Decodes the body for the callback. Returns `Dead` for a message that has expired or cannot be read.
+        """Decodes the body for the callback.
 
-        Raises `UnsupportedVersionError`, `UnknownKeyError` and `BodyStoreUnavailableError`, which are retried: a worker of the
-        newer release, or with the key or the store, may get the message next. Raises `NotBegunError` while the store is
-        unavailable, and the errors of the key provider and the store.
+        Raises `NotBegunError` if the message has expired or cannot be read, and while the store is unavailable. Raises
+        `UnsupportedVersionError`, `UnknownKeyError` and `BodyStoreUnavailableError`, which are retried: a worker of the newer
+        release, or with the key or the store, may get the message next. Raises the errors of the key provider and the store.
         """
         if self.has_expired(run):
             run.result = ProbeResult.INCONCLUSIVE
-            return EXPIRED
+            raise NotBegunError(EXPIRED)
         if self._with_inbox and (run.message.anonymous or not run.message.id):
-            return Dead(Cause.UNDECODABLE, self._context.describe(MalformedMessageError(_NO_MESSAGE_ID)))
+            raise self._undecodable(MalformedMessageError(_NO_MESSAGE_ID))
         # Only these: a `ValueError` of a key provider or a store says nothing about the message.
         try:
             body = self._plain_body(run)
         except MalformedMessageError as error:
-            return Dead(Cause.UNDECODABLE, self._context.describe(error))
+            raise self._undecodable(error) from error
         try:
             if self._event is not None:
                 return self._event.read(body, run.message.headers)
@@ -317,7 +310,10 @@ class AttemptRunner:
                 each = error.errors(include_url=False, include_context=False, include_input=False)
                 reasons = [f"{'.'.join(map(str, one['loc'])) or 'the body'}: {one['msg']}" for one in each]
                 error = MalformedMessageError(f"the body is no {error.title}: {'; '.join(reasons)}")
-            return Dead(Cause.UNDECODABLE, self._context.describe(error))
+            raise self._undecodable(error) from error
+
+    def _undecodable(self, error: ValueError) -> NotBegunError:
+        return NotBegunError(Dead(Cause.UNDECODABLE, self._context.describe(error)))
 
     def _plain_body(self, run: Run) -> bytes:
         message, body = run.message, run.message.body

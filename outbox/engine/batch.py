@@ -8,7 +8,7 @@ from time import perf_counter
 
 from outbox.core.codec import BODY_STORE
 from outbox.core.events import BatchFailed
-from outbox.core.outcome import DONE, RETURNED, Dead, DeliveryOutcome, Done, Failure
+from outbox.core.outcome import DONE, RETURNED, DeliveryOutcome, Done, Failure
 from outbox.core.tracking import follow
 from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, is_for_us
 from outbox.engine.consumer import Consumer
@@ -108,9 +108,7 @@ class BatchCollector:
                 continue
             except Exception:  # noqa: BLE001, S112  handled by itself below, it fails the same way and is retried or dead
                 continue
-            if isinstance(member.body, Dead):
-                member.resolve(member.body)
-            elif not member.future.done():
+            if not member.future.done():
                 readable.append(member)
         return readable
 

@@ -326,34 +326,30 @@ class _RecordedAttempt(_Current):
     def end(self, result: DeliveryOutcome | Failure | BaseException | None) -> None:
         """Adds the event of an outcome, marks failures as errors, and ends the span."""
         super().end(result)
-        failed = self._event_of(result)
-        if failed is not None:
-            self._span.set_attribute(ERROR_TYPE, failed)
-            self._span.set_status(Status(StatusCode.ERROR))
-        self._span.end()
-
-    def _event_of(self, result: DeliveryOutcome | Failure | BaseException | None) -> str | None:
-        """Adds the event of `result`, and returns the type of its error; None without one."""
+        span, error_type = self._span, None
         match result:
             case None | Done():
-                return None
+                pass
             case BaseException():
-                return qualified_name(type(result))
-            case Postponed(delay):
-                self._span.add_event(POSTPONED, {DELAY: delay.total_seconds()})
-                return None
-            case Returned():
-                self._span.add_event(RETURNED)
-                return None
+                error_type = qualified_name(type(result))
             case Failure():
-                return result.type
+                error_type = result.type
+            case Postponed(delay):
+                span.add_event(POSTPONED, {DELAY: delay.total_seconds()})
+            case Returned():
+                span.add_event(RETURNED)
             case Retry(delay, failure):
-                self._span.add_event(RETRY, {ATTEMPT: self._attempt, DELAY: delay.total_seconds()})
+                span.add_event(RETRY, {ATTEMPT: self._attempt, DELAY: delay.total_seconds()})
+                error_type = failure.type
             case Dead(cause, failure):
-                self._span.add_event(REJECT if cause is Cause.REJECTED else DEAD_LETTER, {CAUSE: cause.value})
+                span.add_event(REJECT if cause is Cause.REJECTED else DEAD_LETTER, {CAUSE: cause.value})
+                error_type = failure.type
             case _:
                 assert_never(result)
-        return failure.type
+        if error_type is not None:
+            span.set_attribute(ERROR_TYPE, error_type)
+            span.set_status(Status(StatusCode.ERROR))
+        span.end()
 
 
 class _DroppedSpan(NonRecordingSpan):
