@@ -115,7 +115,7 @@ class BatchCollector:
     async def _attempt_together(self, members: Sequence[_Member]) -> Done | Failure:
         """Handles the members in one call. Leaves them without an outcome if each has to be handled by itself.
 
-        Returns the failure of the call.
+        Returns the failure of the call, `DONE` without one.
         """
         task = asyncio.current_task()
         try:
