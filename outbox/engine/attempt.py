@@ -213,7 +213,7 @@ class AttemptRunner:
         finally:
             run.seconds = perf_counter() - began
             if span is not None:
-                # Reported when it is settled, the outcome finds the span ended.
+                # The outcome is reported later, when it is settled.
                 span.end(sys.exception() if outcome is None else outcome)
         return outcome
 

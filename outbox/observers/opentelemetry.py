@@ -80,7 +80,6 @@ _FLAGS = {"00": TraceFlags(0x00), "02": TraceFlags(0x02)}
 _W3C = TraceContextTextMapPropagator()
 _NO_CONTEXT = Context()
 _SILENT = Context({_SUPPRESS: True})
-(_SPAN,) = trace.set_span_in_context(trace.INVALID_SPAN, _NO_CONTEXT)  # the key of the current span, which has no public name
 
 
 def configured_tracer() -> trace.Tracer | None:
@@ -215,15 +214,16 @@ class OpenTelemetryTracer:
 
     def process(self, messages: Sequence[Message], *, queue: str, attempt: int, silent: bool) -> AttemptSpan:
         """See `outbox.ports.Tracer.process`."""
+        surroundings = _SILENT if silent else _NO_CONTEXT
         if self._tracer is None:
-            return _Current(_SILENT if silent else _NO_CONTEXT)
+            return _Current(surroundings)
         if len(messages) == 1 and (dropped := self._dropped(messages[0], attempt)) is not None:
-            return _Current(_with_span(dropped, silent=silent))
+            return _Current(trace.set_span_in_context(dropped, surroundings))
         parents = [_parse(message.headers) for message in messages]
         parent = parents[0] if len(parents) == 1 and self._continues(messages[0], attempt) else None
         span = self._tracer.start_span(
             f"{PROCESS} {queue}",
-            context=_NO_CONTEXT if parent is None else _with_span(NonRecordingSpan(parent), silent=False),
+            context=_NO_CONTEXT if parent is None else trace.set_span_in_context(NonRecordingSpan(parent), _NO_CONTEXT),
             kind=SpanKind.CONSUMER,
             links=()
             if parent is not None
@@ -231,16 +231,16 @@ class OpenTelemetryTracer:
             attributes={SYSTEM: self._system, OPERATION_NAME: PROCESS, OPERATION_TYPE: PROCESS, QUEUE: queue},
         )
         if not span.is_recording():
-            return _Current(_with_span(span, silent=silent))
+            return _Current(trace.set_span_in_context(span, surroundings))
         span.set_attributes(self._attributes(messages, queue, attempt))
-        return _RecordedAttempt(span, attempt, _with_span(span, silent=silent))
+        return _RecordedAttempt(span, attempt, trace.set_span_in_context(span, surroundings))
 
     def handler(self) -> AbstractContextManager[object]:
         """See `outbox.ports.Tracer.handler`."""
         span = trace.get_current_span()
         # A new context rather than the current one without the key: contexts cannot remove a key.
         is_ours = self._tracer is not None and (isinstance(span, _DroppedSpan) or span.get_span_context().is_valid)
-        return _Current(_with_span(span, silent=False) if is_ours else _NO_CONTEXT)
+        return _Current(trace.set_span_in_context(span, _NO_CONTEXT) if is_ours else _NO_CONTEXT)
 
     def record_duplicate(self, message: Message) -> None:
         """See `outbox.ports.Tracer.record_duplicate`."""
@@ -281,11 +281,6 @@ class OpenTelemetryTracer:
             BODY_SIZE: len(message.body),
             ATTEMPT: attempt,
         }
-
-
-def _with_span(span: Span, *, silent: bool) -> Context:
-    """Returns a context with `span` and nothing else, in half the time of `trace.set_span_in_context`."""
-    return Context({_SPAN: span, _SUPPRESS: True} if silent else {_SPAN: span})
 
 
 class _Current:

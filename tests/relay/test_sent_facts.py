@@ -37,6 +37,16 @@ async def test_each_sent_message_is_a_fact(url: str, connection: asyncpg.Connect
     ]
 
 
+async def test_messages_that_are_all_roots_are_their_own_roots(url: str, connection: asyncpg.Connection) -> None:
+    await connection.execute(
+        "insert into outbox_table (routing_key, body, tracking_ids) "
+        """values ('a', '', '["first"]'), ('a', '', '["second"]')"""
+    )
+    async with relaying(url, ScriptedTransport(), facts=await facts_on(connection)):
+        await eventually(lambda: rows_are(connection, 0))
+    assert [row[1:4] for row in await history(connection)] == [("first", "first", None), ("second", "second", None)]
+
+
 async def test_a_dropped_message_is_not_recorded_as_sent(url: str, connection: asyncpg.Connection) -> None:
     await connection.execute(INSERT, "unbound")
     await connection.execute(INSERT, "bound")

@@ -51,6 +51,8 @@ async def test_a_worker_writes_the_outcome_of_each_message(connection: asyncpg.C
     assert [row["root_id"] for row in rows] == [row["message_id"] for row in rows]
     assert {row["error_message"] for row in rows if row["message_id"] == bad} == {"no such sku"}
     assert all(row["ran"] is not None and row["waited"] is not None for row in rows)
+    sent = await connection.fetch("select message_id, root_id, parent_id from outbox_history where fact = 'sent'")
+    assert sorted(map(tuple, sent)) == sorted([(good, good, None), (bad, bad, None)])
 
 
 ROOT = Fact(0.0, "processed", "a", "a", None, "order.placed", "mail", 1, 2.0, 3.0, None, None)

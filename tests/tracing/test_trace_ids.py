@@ -17,7 +17,7 @@ from outbox.admin import Admin, Role
 from outbox.core.codec import trace_id_of
 from tests.admin.support import client_of, serving
 from tests.support import eventually
-from tests.tracing.support import TRACE, TRACEPARENT, Spans, context_of, publish, system
+from tests.tracing.support import TRACE, TRACEPARENT, Spans, attributes_of, context_of, publish, system
 
 
 def trace_of(span: ReadableSpan) -> str:
@@ -99,10 +99,12 @@ async def test_the_messages_of_a_batch_share_its_trace_unless_it_failed(
         alone, *others = await spans.ended("process q", 5 if fails else 2)
     if fails:  # the failed batch, and then each message by itself
         failed = next(span for span in others if len(span.links) == 3)
+        assert attributes_of(failed)["error.type"] == "ValueError"
         others.remove(failed)
         assert sorted(handled) == sorted(map(trace_of, [alone, *others]))
         assert len(set(handled)) > 1
     else:
+        assert "error.type" not in attributes_of(others[0])
         assert sorted(handled) == sorted([trace_of(alone), *[trace_of(others[0])] * 3])
 
 

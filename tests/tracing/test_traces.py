@@ -162,6 +162,24 @@ async def test_a_batch_is_one_span_with_links(database: str, broker: str, spans:
         assert any(is_child(inside, batch) for inside in spans.named("inside"))
 
 
+async def test_an_attempt_that_is_cancelled_ends_its_span_as_an_error(database: str, broker: str, spans: Spans) -> None:
+    attempts = 0
+
+    async def handle(body: int) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1 and (task := asyncio.current_task()) is not None:
+            task.cancel()
+            await asyncio.Event().wait()
+
+    async with system(database, broker, Consumer("a", handle, queue="q")):
+        await publish(database, "a")
+        cancelled, retried = await spans.ended("process q", 2)
+    assert attributes_of(cancelled)["error.type"] == "asyncio.exceptions.CancelledError"
+    assert cancelled.status.status_code is StatusCode.ERROR
+    assert retried.status.status_code is not StatusCode.ERROR
+
+
 async def test_a_duplicate_is_an_event(database: str, broker: str, spans: Spans) -> None:
     async def handle(body: int) -> None:
         raise AssertionError

@@ -44,8 +44,10 @@ def handle(tracer: OpenTelemetryTracer, delivered: Message) -> SpanContext:
 @contextmanager
 def attempt(tracer: OpenTelemetryTracer, delivered: Message, *, silent: bool = False) -> Iterator[None]:
     span = tracer.process((delivered,), queue="q", attempt=1, silent=silent)
-    yield
-    span.end(DONE)
+    try:
+        yield
+    finally:
+        span.end(DONE)
 
 
 def incoming(traceparent: str, **headers: str) -> Message:

@@ -171,7 +171,7 @@ def _table(frames: bytes, at: int) -> tuple[dict[str, Any], int]:
     while at < end:
         type_ = at + 1 + frames[at]
         name = frames[at + 1 : type_].decode()
-        # The usual types take half the time of pamqp's functions, which copy the rest of the table for each field.
+        # The usual types are decoded in place: pamqp's functions copy the rest of the table for each field.
         if frames[type_] == _TEXT:
             start = type_ + 5
             at = start + _uint32(frames, type_ + 1)[0]
@@ -181,7 +181,7 @@ def _table(frames: bytes, at: int) -> tuple[dict[str, Any], int]:
             except UnicodeDecodeError:
                 fields[name] = value
         elif frames[type_] == _LONG:
-            (fields[name],) = _int64(frames, type_ + 1)
+            fields[name] = _int64(frames, type_ + 1)[0]
             at = type_ + 9
         else:
             size, fields[name] = embedded_value(frames[type_:end])
