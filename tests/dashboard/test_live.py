@@ -2,12 +2,13 @@
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.app.support import Service
 from tests.dashboard.failing import detail, failed, rows
@@ -94,6 +95,40 @@ async def test_rows_stay_where_they_are_until_the_new_ones_are_requested(stage: 
     assert await rows(page).first.bounding_box() == first
     await show.click()
     await expect(rows(page)).to_have_count(4)
+
+
+async def test_charts_do_not_move_what_is_below_them(visit: Visit) -> None:
+    page = await visit()
+    history = page.get_by_role("region", name="History")
+    loading = await _below_charts(page, None, history.get_by_text("Loading …"))
+    empty = await _below_charts(page, lambda _: [], history.get_by_text("No data"))
+    drawn = await _below_charts(page, _without_gaps, history.get_by_role("slider"))
+    assert loading == empty == drawn
+
+
+async def _below_charts(page: Page, series: Callable[[Any], Any] | None, sign: Locator) -> float:
+    """Pixels from the charts' top to the failure groups' if the statistics have these series; with None they never arrive."""
+
+    async def answer(route: Route) -> None:
+        if series is not None:
+            response = await route.fetch()
+            statistics = await response.json()
+            await route.fulfill(response=response, json={**statistics, "series": series(statistics["series"])})
+
+    await page.route("**/outbox/stats?*", answer)
+    await page.reload()
+    await expect(page.get_by_role("region", name="Alive")).to_be_visible()
+    await expect(sign).to_have_count(2)
+    charts, groups = [await page.get_by_role("region", name=name).bounding_box() for name in ("History", "Top failure groups")]
+    assert charts is not None
+    assert groups is not None
+    await page.unroute_all(behavior="ignoreErrors")
+    return groups["y"] - charts["y"]
+
+
+def _without_gaps(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = ("created", "sent", "processed", "dead", "backlog", "oldest_age_seconds")
+    return [{**columns, **{name: [1] * len(columns[name]) for name in names}} for columns in series]
 
 
 async def test_a_paused_view_does_not_change_and_shows_its_age(stage: Stage, visit: Visit) -> None:

@@ -33,6 +33,7 @@ async def test_a_viewer_sees_every_button_and_why_it_is_not_for_viewers(stage: S
     await page.get_by_role("link", name="Components").click()
     await _is_off(page, page.get_by_role("button", name="Pause …"), VIEWER)
     await page.get_by_role("link", name="Overview").click()
+    await expect(page.get_by_role("region", name="Alive")).to_be_visible()  # what is below it has its place
     await _is_off(page, page.get_by_role("button", name="Requeue the group").first, VIEWER)
 
 

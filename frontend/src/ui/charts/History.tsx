@@ -50,18 +50,30 @@ export function History({ queue, charts, markers }: HistoryProps) {
         </span>
         <TimeRange range={range} onChoose={(chosen) => change(valuesOf(chosen))} />
       </header>
-      <Loaded query={query} loading={<Loading lines={6} />}>
+      <Loaded query={query} loading={<Panels charts={charts} body={() => <Loading />} />}>
         {(statistics) => (
-          <div className={styles.charts}>
-            {charts.map((chart) => (
-              <Panel key={chart.title} title={chart.title}>
-                <ChartView of={chart} statistics={shown ?? statistics} markers={markers} onBrush={zoom} />
-              </Panel>
-            ))}
-          </div>
+          <Panels
+            charts={charts}
+            body={(chart) => (
+              <ChartView of={chart} statistics={shown ?? statistics} markers={markers} onBrush={zoom} />
+            )}
+          />
         )}
       </Loaded>
     </section>
+  );
+}
+
+/** A panel for each chart. Loading, empty and drawn charts are equally high: what is below them stays in place. */
+function Panels({ charts, body }: { charts: readonly Chart[]; body(chart: Chart): ReactNode }) {
+  return (
+    <div className={styles.charts}>
+      {charts.map((chart) => (
+        <Panel key={chart.title} title={chart.title}>
+          <div className={styles.place}>{body(chart)}</div>
+        </Panel>
+      ))}
+    </div>
   );
 }
 
