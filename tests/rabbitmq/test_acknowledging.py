@@ -1,4 +1,4 @@
-"""Acknowledgements leave soon, in few writes and frames, and never cover unfinished deliveries."""
+"""Acknowledgements leave at once in as few frames as possible, and never cover unfinished deliveries."""
 
 import asyncio
 
@@ -13,7 +13,6 @@ class Wire:
 
     def __init__(self) -> None:
         self.writes: list[list[str]] = []
-        self.written = asyncio.Event()
 
     def write(self, data: bytes) -> None:
         words = []
@@ -30,7 +29,6 @@ class Wire:
                     words.append(f"reject {method.delivery_tag}")
                     assert not method.requeue
         self.writes.append(words)
-        self.written.set()
 
 
 def in_hand(*tags: int) -> tuple[Acknowledgements, Wire]:
@@ -50,40 +48,12 @@ async def test_acknowledgements_of_one_event_loop_iteration_leave_in_one_frame()
     assert wire.writes == [["ack ..3"]]
 
 
-async def test_an_acknowledgement_waits_until_half_of_the_deliveries_are_finished() -> None:
-    acknowledgements, wire = in_hand(1, 2, 3, 4)
-    acknowledgements.ack(1)
-    await asyncio.sleep(0)
-    assert wire.writes == []
-    acknowledgements.ack(2)
-    await asyncio.sleep(0)
-    assert wire.writes == [["ack ..2"]]
-
-
-async def test_an_acknowledgement_waits_in_vain_only_for_a_moment() -> None:
-    acknowledgements, wire = in_hand(1, 2, 3, 4)
-    for finished in (3, 1):
-        wire.written.clear()
-        acknowledgements.ack(finished)
-        async with asyncio.timeout(5):
-            await wire.written.wait()
-    assert wire.writes == [["ack 3"], ["ack 1"]]
-
-
-async def test_an_acknowledgement_that_waits_leaves_with_a_return() -> None:
-    acknowledgements, wire = in_hand(1, 2, 3, 4, 5)
-    acknowledgements.ack(1)
-    acknowledgements.give_back(3)
-    await asyncio.sleep(0)
-    assert wire.writes == [["give back 3", "ack 1"]]
-
-
 async def test_a_finished_delivery_behind_an_unfinished_one_has_a_separate_frame() -> None:
     acknowledgements, wire = in_hand(1, 2, 3, 4)
     acknowledgements.ack(3)
-    acknowledgements.flush()
+    await asyncio.sleep(0)
     acknowledgements.ack(1)
-    acknowledgements.flush()
+    await asyncio.sleep(0)
     acknowledgements.ack(2)
     acknowledgements.ack(4)
     await asyncio.sleep(0)

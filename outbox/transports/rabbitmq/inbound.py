@@ -146,8 +146,6 @@ _method = struct.Struct(">BHIHHQB").pack
 _METHOD, _SIZE, _BASIC, _END = 1, 13, 60, b"\xce"
 _ACK, _REJECT, _NACK = 80, 90, 120
 _MULTIPLE, _REQUEUE = 1, 2
-_TOGETHER = 0.001
-"""Seconds that an acknowledgement waits for others, at most."""
 
 Write = Callable[[bytes], None]
 
@@ -156,8 +154,7 @@ class Acknowledgements:
     """Tracks the delivery tags in flight in order of arrival, and sends answers to the broker through `write`.
 
     One frame acknowledges all finished deliveries before the first unfinished one; finished deliveries after it get a frame
-    each. Answers of one iteration of the event loop are sent together at its end, or with `flush`. While more deliveries are
-    unfinished than finished, the handlers have enough to do: acknowledgements then wait for others for up to a millisecond.
+    each. Answers of one iteration of the event loop are sent together at its end, or with `flush`.
     """
 
     def __init__(self, channel_number: int, write: Write) -> None:
@@ -168,7 +165,6 @@ class Acknowledgements:
         self._answered: set[int] = set()
         self._refusals: list[bytes] = []
         self._scheduled = False
-        self._wait: asyncio.TimerHandle | None = None
         self._held = False
 
     def arrived(self, tag: int) -> None:
@@ -178,10 +174,7 @@ class Acknowledgements:
     def ack(self, tag: int) -> None:
         """Acknowledges a delivery."""
         self._finished.add(tag)
-        if 2 * len(self._finished) >= len(self._in_flight) - len(self._answered):
-            self._schedule()
-        elif self._wait is None:
-            self._wait = asyncio.get_running_loop().call_later(_TOGETHER, self.flush)
+        self._schedule()
 
     def give_back(self, tag: int) -> None:
         """Returns a delivery to its queue."""
@@ -213,9 +206,6 @@ class Acknowledgements:
     def flush(self) -> None:
         """Sends the answers so far, unless they are held back."""
         self._scheduled = False
-        if self._wait is not None:
-            self._wait.cancel()
-            self._wait = None
         if self._held:
             return
         # Refusals first: an acknowledgement with `multiple` would also cover deliveries that are refused.
