@@ -26,7 +26,7 @@ CEILINGS = {
     # requests of repairs and the validation of edits.
     # Two edges are the header of versions, which typed events and edits read, and the line of code that a failure names.
     "Python files": 267,
-    "lines of Python": 62_325,
+    "lines of Python": 62_345,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,

@@ -15,6 +15,8 @@ COUNT_LIMIT = 10_000
 """Rows of one state that are counted one by one; above it the count is estimated."""
 DELIVERY_COUNT_LIMIT = 50_000
 """The same limit for the deliveries of all queues."""
+AHEAD_LIMIT = 1_000
+"""Rows of each priority that are not due yet, the next ones first, among which those created in the future are looked for."""
 SAMPLED_PAGES = 500
 """Pages that an estimate reads."""
 QUICK_SAMPLED_PAGES = 50
@@ -68,6 +70,8 @@ class QueueCounts:
     retrying: Count
     oldest_seconds: float | None = None
     """How long the oldest queued delivery has been due."""
+    ahead_seconds: float | None = None
+    """How far ahead of the database's clock a delivery was created that is not due yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +89,13 @@ class BacklogFigures:
     `oldest_seconds`: how long the oldest pending row has been due. `waited`: for held, stalled and parked rows, how long the
     first one has been in this state, in seconds. `inserted`: number of ids assigned so far. `out_per_second`: rate that relays
     reported for the last seconds, or else the average of the last minutes; None: no data. `destinations`: the share of
-    each; none if there is only the default one.
+    each; none if there is only the default one. `ahead_seconds`: how far ahead of the database's clock a row was created that
+    is not due yet; above 0, the clock was set back.
     """
 
     counts: Counts
     oldest_seconds: float | None = None
+    ahead_seconds: float | None = None
     waited: Mapping[MessageState, float] = field(default_factory=dict)
     inserted: int | None = None
     out_per_second: float | None = None
@@ -111,6 +117,7 @@ class BacklogReader:
         return BacklogFigures(
             counts=await self._counts(connection),
             oldest_seconds=await connection.fetchval(self._sql["oldest"]),
+            ahead_seconds=await connection.fetchval(self._sql["ahead"], AHEAD_LIMIT),
             waited={MessageState(row["state"]): row["seconds"] for row in waited if row["seconds"] is not None},
             inserted=await connection.fetchval(self._sql["inserted"]),
             out_per_second=await self._out_per_second(connection),
@@ -225,6 +232,7 @@ def _queue_counts(row: asyncpg.Record, estimates: Mapping[tuple[str, str], int])
         in_flight=count("in_flight", full=later_full),
         retrying=count("retrying", full=later_full),
         oldest_seconds=row["oldest"],
+        ahead_seconds=row["ahead"],
     )
 
 

@@ -135,6 +135,27 @@ async def test_longer_waits_are_errors_and_come_first(viewer: httpx.AsyncClient,
     assert found["status"] == "error"
 
 
+@pytest.mark.parametrize("where", ["nowhere", "outbox", "outbox, ordered", "queue"])
+async def test_messages_that_wait_for_a_clock_that_was_set_back_are_reported(
+    viewer: httpx.AsyncClient, well: asyncpg.Connection, where: str
+) -> None:
+    await insert(well, send_after="1 hour")  # scheduled by its publisher
+    await deliver(well, "mail", 1, ago="-1 hour")  # waits for a retry
+    later = "now() + interval '4 minutes'"
+    if where == "queue":
+        await well.execute(f"update outbox_delivery set created_at = {later}, available_at = {later}")
+    elif where != "nowhere":
+        key = "a" if where == "outbox, ordered" else None
+        await well.execute(f"update outbox_table set created_at = {later}, send_after = {later}, ordering_key = $1", key)
+    found = await verdict(viewer)
+    if where == "nowhere":
+        assert found["findings"] == []
+        return
+    assert summary_of(found) == {"clock_behind": ("warning", "")}
+    summary = "the database's clock was set back: messages wait that were created up to [34] min ahead of it"
+    assert re.fullmatch(summary, found["findings"][0]["summary"])
+
+
 async def test_held_stalled_and_parked_messages_are_reported_with_their_start(
     viewer: httpx.AsyncClient, well: asyncpg.Connection
 ) -> None:

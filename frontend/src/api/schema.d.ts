@@ -5940,7 +5940,7 @@ export interface components {
              * @description Stable code of the problem.
              * @enum {string}
              */
-            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "destination_unserved" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "history_lost" | "dead_letters" | "relays_disagree" | "management_unreachable" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
+            code: "database_unreachable" | "broker_unreachable" | "outbox_late" | "clock_behind" | "destination_unserved" | "messages_parked" | "messages_held" | "messages_stalled" | "queue_late" | "queue_deep" | "paused" | "no_relay" | "no_worker" | "no_maintenance" | "no_archiver" | "component_late" | "component_lost" | "component_waiting" | "consumer_failing" | "history_lost" | "dead_letters" | "relays_disagree" | "management_unreachable" | "unroutable" | "queue_without_consumer" | "subscription_without_consumer" | "exchange_missing" | "queue_missing" | "dead_letter_queue_missing" | "retry_queue_missing" | "dead_letters_vanish" | "queue_limit" | "old_binding";
             /**
              * Hint
              * @description What to do about it.

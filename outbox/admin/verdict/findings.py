@@ -21,6 +21,7 @@ FindingCode = Literal[
     "database_unreachable",
     "broker_unreachable",
     "outbox_late",
+    "clock_behind",
     "destination_unserved",
     "messages_parked",
     "messages_held",
@@ -119,7 +120,7 @@ def judge(observed: Observations, thresholds: HealthThresholds) -> Verdict:
     """Returns the verdict on observations. It depends on nothing else, so all clients get the same verdict."""
     return _ordered(
         [
-            *_unreachable(observed),
+            *_servers(observed, thresholds),
             *_outbox(observed, thresholds),
             *_queues(observed, thresholds),
             *_paused(observed),
@@ -157,7 +158,7 @@ def _ordered(findings: Iterable[HealthFinding]) -> Verdict:
     return Verdict(findings=tuple(sorted(findings, key=rank)))
 
 
-def _unreachable(observed: Observations) -> Iterator[HealthFinding]:
+def _servers(observed: Observations, thresholds: HealthThresholds) -> Iterator[HealthFinding]:
     backlog = observed.backlog
     if backlog.stale:
         yield HealthFinding(
@@ -176,6 +177,16 @@ def _unreachable(observed: Observations) -> Iterator[HealthFinding]:
             summary=f"the broker does not respond: {problem}",
             hint="check that RabbitMQ runs, and that its URL and password are correct; the depth of its queues is unknown",
             subject_kind="broker",
+        )
+    times = (backlog.figures.ahead_seconds, *(queue.ahead_seconds for queue in backlog.figures.deliveries))
+    ahead = max(seconds or 0.0 for seconds in times)
+    if grade := _grade(ahead, thresholds):
+        yield HealthFinding(
+            code="clock_behind",
+            severity=grade,
+            summary=f"the database's clock was set back: messages wait that were created up to {_span(ahead)} ahead of it",
+            hint="correct the clock, or make them due now: `outbox messages send-now`, `outbox deliveries retry`",
+            subject_kind="database",
         )
 
 

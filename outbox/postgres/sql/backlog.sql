@@ -166,6 +166,33 @@ from (
     )
 ) as due
 
+-- name: ahead
+-- How many seconds ahead of now one of the next $1 rows of each priority was created, at most; null or less than 0: none was.
+select (extract(epoch from max(created_at)) - extract(epoch from now()))::float8
+from (
+    (
+        select message.*
+        from generate_series(0, 9) as class (priority)
+        cross join lateral (
+            select created_at
+            from {table}
+            where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
+                and send_after > now()
+            order by send_after, id
+            limit $1
+        ) as message
+    )
+    union all
+    (
+        select created_at
+        from {table}
+        where sent_at is null and failed_at is null and ordering_key is not null and send_after > now()
+        order by send_after, id
+        limit $1
+    )
+) as later
+where isfinite(created_at)
+
 -- name: waited
 -- How long the oldest of up to $1 held, stalled and parked rows have been in that state.
 select state, (extract(epoch from now()) - extract(epoch from min(since)))::float8 as seconds
@@ -273,7 +300,8 @@ most as materialized (
     from known
 )
 select known.queue, most.rows, due.queued, later.in_flight, later.retrying,
-    (extract(epoch from now()) - extract(epoch from due.oldest))::float8 as oldest
+    (extract(epoch from now()) - extract(epoch from due.oldest))::float8 as oldest,
+    (extract(epoch from later.newest) - extract(epoch from now()))::float8 as ahead
 from known
 cross join most
 cross join lateral (
@@ -287,9 +315,10 @@ cross join lateral (
     ) as front
 ) as due
 cross join lateral (
-    select count(*) filter (where leased) as in_flight, count(*) filter (where not leased) as retrying
+    select count(*) filter (where leased) as in_flight, count(*) filter (where not leased) as retrying,
+        max(created_at) filter (where not leased and isfinite(created_at)) as newest
     from (
-        select lease_token is not null as leased
+        select lease_token is not null as leased, created_at
         from {delivery}
         where queue = known.queue and available_at > now()
         order by queue, available_at, id
