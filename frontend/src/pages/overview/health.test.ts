@@ -108,6 +108,7 @@ describe("the health texts", () => {
   it("link each finding to the page that shows it", () => {
     expect(findingAddress(finding("messages_stalled", "error"))).toBe("/messages?state=stalled");
     expect(findingAddress(finding("outbox_late", "error"))).toBe("/messages?state=pending");
+    expect(findingAddress(finding("clock_behind", "error", "database"))).toBe("/messages?state=scheduled");
     expect(findingAddress(finding("dead_letters", "error"))).toBe("/dead-letters");
     expect(findingAddress(finding("queue_deep", "warning", "queue"))).toBe("/topology");
     expect(findingAddress(finding("component_lost", "warning", "worker"))).toBe("/components");

@@ -157,6 +157,7 @@ export function findingAddress({
 }: Pick<Finding, "subject_kind" | "subject"> & { code: string }): string {
   if (code.startsWith("messages_")) return `/messages?state=${code.slice("messages_".length)}`;
   if (code === "destination_unserved") return `/messages?destination=${subject}`;
+  if (code === "clock_behind") return "/messages?state=scheduled";
   if (code === "outbox_late") return "/messages?state=pending";
   if (code === "dead_letters") return "/dead-letters";
   if (kind === "queue" && subject && !TOPOLOGY_FINDINGS.includes(code)) return queueAddress(subject);
