@@ -76,7 +76,8 @@ def _offence(name: str, dependant: Dependant, session: Callable[..., Any]) -> st
     get_cache_key: Any = getattr(models, "_get_cache_key", None)
     keys: dict[Hashable, str] = {}
     different: set[str] = set()
-    for number, part in enumerate(part for part in _tree(dependant) if part.call is session):
+    # As FastAPI compares them: each access to a method makes another object.
+    for number, part in enumerate(part for part in _tree(dependant) if part.call == session):
         if part.use_cache:
             key: Hashable = get_cache_key(dependant=part) if get_cache_key is not None else part.cache_key  # type: ignore[attr-defined]
             keys[key] = f'scope="{part.scope}"' if part.scope else "no scope"

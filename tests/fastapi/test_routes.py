@@ -54,6 +54,23 @@ def test_a_route_that_would_get_two_sessions_is_named() -> None:
         check_sessions(app)
 
 
+def test_it_is_found_for_a_session_dependency_that_is_a_method() -> None:
+    class Database:
+        async def session(self) -> AsyncIterator[object]:
+            yield object()
+
+    database = Database()
+    publisher = publisher_for(database.session)
+    app = FastAPI()
+
+    @app.post("/users")
+    async def create(session: Annotated[object, Depends(database.session)], bound: Annotated[Any, Depends(publisher)]) -> None:
+        pass
+
+    with pytest.raises(ConfigurationError, match=r"^POST /users depends on session with .* two sessions"):
+        check_sessions(app)
+
+
 def test_it_is_found_in_an_included_router() -> None:
     app = FastAPI()
     outer = APIRouter(prefix="/outer")
