@@ -62,8 +62,11 @@ def transactional(sessions: async_sessionmaker[AsyncSession]) -> Callable[[], As
     Code that runs after the response has started, such as a background task or the body of a stream, must not use the session:
     it raises, because its transaction is over.
     """
-    if not callable(sessions):
-        raise ConfigurationError(f"transactional takes an async_sessionmaker, not {type(sessions).__name__}")
+    if not callable(sessions) or isinstance(sessions, sessionmaker):
+        raise ConfigurationError(
+            f"transactional takes an async_sessionmaker, not {type(sessions).__name__}: for sync sessions write a generator, "
+            f"`with sessions.begin() as session: yield session`"
+        )
 
     async def get_session() -> AsyncIterator[AsyncSession]:
         # `close_resets_only=False` makes a closed session raise: it would otherwise begin a transaction that nothing commits.

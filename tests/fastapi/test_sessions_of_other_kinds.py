@@ -97,3 +97,5 @@ def test_what_is_no_session_dependency_is_refused_at_once() -> None:
         publisher_for(sessionmaker())
     with pytest.raises(ConfigurationError, match="transactional takes an async_sessionmaker, not Engine"):
         transactional(create_engine("postgresql://db/x"))  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="transactional takes an async_sessionmaker, not sessionmaker: for sync"):
+        transactional(sessionmaker())  # type: ignore[arg-type]
