@@ -7,6 +7,7 @@ import pytest
 from fastapi import BackgroundTasks, Depends, FastAPI, HTTPException
 from fastapi.responses import JSONResponse
 from sqlalchemy import text
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from outbox import BoundPublisher, OutboxMessage, Publisher, ensure_outbox_table_async
@@ -74,7 +75,7 @@ def app(engine: AsyncEngine) -> FastAPI:  # noqa: C901 — many short routes
         return "not a number"  # type: ignore[return-value]
 
     @app.post("/late", status_code=201)
-    async def late(publisher: publisher_dep, tasks: BackgroundTasks) -> None:
+    async def late(session: session_dep, publisher: publisher_dep, tasks: BackgroundTasks) -> None:
         async def publish_too_late() -> None:
             for attempt in (
                 lambda: publisher.publish("user.created", {}),
@@ -83,6 +84,8 @@ def app(engine: AsyncEngine) -> FastAPI:  # noqa: C901 — many short routes
             ):
                 with pytest.raises(TransactionRequiredError, match=r"has ended.* a new session"):
                     await attempt()
+            with pytest.raises(InvalidRequestError, match="permanently closed"):
+                await Publisher().publish(session, "user.created", {})
             app.state.too_late = True
 
         tasks.add_task(publish_too_late)
