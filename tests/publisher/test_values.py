@@ -1,11 +1,16 @@
 """What is published arrives in the table exactly, whichever driver carries it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import asyncpg
+import psycopg
+import psycopg2.extensions
 import pytest
+from psycopg.types.array import register_default_adapters
+from psycopg.types.json import JsonbDumper
+from psycopg2.extras import Json
 from pydantic import BaseModel
 
 from outbox import OutboxMessage, Publisher, ensure_outbox_table_async, tracking
@@ -185,6 +190,26 @@ async def test_type_codecs_of_the_caller_s_connection_have_no_say(outbox_url: st
 
     row = await onlooker.row()
     assert (row["headers"], row["expiration"]) == ({"b": 2}, timedelta(seconds=3))
+
+
+@pytest.fixture
+def lists_as_json() -> Iterator[None]:
+    """Adapters of a program that stores lists in columns of JSON."""
+    before = psycopg2.extensions.adapters[list, psycopg2.extensions.ISQLQuote]
+    psycopg2.extensions.register_adapter(list, Json)
+    psycopg.adapters.register_dumper(list, JsonbDumper)
+    yield
+    register_default_adapters(psycopg.adapters)
+    psycopg2.extensions.register_adapter(list, before)
+
+
+@pytest.mark.usefixtures("lists_as_json")
+async def test_adapters_of_lists_have_no_say(way: Way, outbox_url: str, onlooker: Onlooker) -> None:
+    await _publish(way, outbox_url, HARD_TEXT, EVERY_BYTE, headers=HARD_HEADERS, ordering_key=HARD_TEXT, expiration=3)
+
+    row = await onlooker.row()
+    assert (row["routing_key"], row["body"], row["headers"]) == (HARD_TEXT, EVERY_BYTE, HARD_HEADERS)
+    assert (row["ordering_key"], row["expiration"]) == (HARD_TEXT, timedelta(seconds=3))
 
 
 @pytest.mark.parametrize("settings", [{"timezone": "Asia/Kathmandu", "intervalstyle": "sql_standard", "datestyle": "German"}])

@@ -1,7 +1,8 @@
 """Writes through psycopg 3: its connections and cursors, async and sync.
 
 A cursor is used for its connection only. Statements run on a separate plain cursor: the caller's cursor may have rows left to
-fetch, may be a named one, which can only read, or may use another parameter style.
+fetch, may be a named one, which can only read, or may use another parameter style. Lists are arrays there, even if the
+caller has registered a dumper that makes JSON of them.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
+from psycopg.types.array import ListBinaryDumper
 
 from outbox.postgres.handles.insert import Statement, Values
 from outbox.postgres.queries import TableName
@@ -28,6 +30,7 @@ class ConnectionWriter:
 
     def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
         with Cursor(self.connection, row_factory=tuple_row) as cursor:
+            cursor.adapters.register_dumper(list, ListBinaryDumper)
             cursor.execute(statement.formatted.encode(), statement.by_name(values))
             # Not by `description`, which a pipeline leaves empty until rows are fetched.
             return [row[0] for row in cursor.fetchall()] if statement.answers else []
@@ -54,6 +57,7 @@ class AsyncConnectionWriter:
 
     async def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
         async with AsyncCursor(self.connection, row_factory=tuple_row) as cursor:
+            cursor.adapters.register_dumper(list, ListBinaryDumper)
             await cursor.execute(statement.formatted.encode(), statement.by_name(values))
             return [row[0] for row in await cursor.fetchall()] if statement.answers else []
 

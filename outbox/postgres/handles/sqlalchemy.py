@@ -42,7 +42,8 @@ class ConnectionWriter:
         return not getattr(self.connection.connection.dbapi_connection, "autocommit", False)
 
     def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
-        if self.connection.dialect.driver == "psycopg2":
+        if self.connection.dialect.driver != "asyncpg":
+            # Not lists, of which an adapter that the caller has registered may make JSON.
             values = array_literals(values)
         if isinstance(self.connection.get_transaction(), TwoPhaseTransaction):
             # PostgreSQL cannot prepare a transaction that has notified. Sleeping relays find the row later.
