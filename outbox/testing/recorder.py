@@ -4,7 +4,7 @@ import json
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from inspect import signature
 from typing import Any, Generic, Literal, TypeVar, Unpack, overload
@@ -142,12 +142,14 @@ class Recording:
     def _record(self, message: OutboxMessage, row: Row, id_: str) -> None:
         """Records a message that was published as `row` with the id `id_`."""
         ancestors = codec.decode_tracking_ids(row.tracking_ids, source="tracking ids")[:-1]
+        # As they were written: the caller may change its mapping and publish with it again.
+        headers = None if message.headers is None else json.loads(row.headers or "{}")
         self._published.append(
             Published(
                 id=id_,
                 routing_key=row.routing_key,
                 body=_decoded(row.body, row.content_type),
-                message=message,
+                message=replace(message, headers=headers),
                 tracking_ids=(*ancestors, id_),
                 content=row.body,
                 content_type=row.content_type,

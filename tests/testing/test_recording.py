@@ -151,6 +151,28 @@ async def test_what_is_sent_to_a_broker_is_no_longer_pending() -> None:
     assert sorted(handled) == [1, 2]
 
 
+async def test_headers_are_those_of_the_moment_of_publishing() -> None:
+    publisher, broker = RecordingPublisher(), MemoryBroker()
+    handled: list[Any] = []
+
+    @consume("remind", queue="reminders")
+    async def remind(number: int, message: Any) -> None:
+        handled.append((number, message.headers["number"], message.headers["tags"]))
+
+    await work_off(broker, [remind])
+    headers: dict[str, Any] = {"tags": ("a", "b")}
+    for number in (1, 2):
+        headers["number"] = number
+        await publisher.publish("remind", number, headers=headers)
+    assert [published.message.headers for published in publisher.published] == [
+        {"number": 1, "tags": ["a", "b"]},
+        {"number": 2, "tags": ["a", "b"]},
+    ]
+    await publisher.send_to(broker)
+    await work_off(broker, [remind])
+    assert handled == [(1, 1, ["a", "b"]), (2, 2, ["a", "b"])]
+
+
 async def test_a_message_expires_as_one_that_a_relay_sends() -> None:
     publisher, broker = RecordingPublisher(), MemoryBroker()
     handled: list[Any] = []
