@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from outbox.core import codec
+from outbox.core.destinations import validate_destinations
 from outbox.core.message import OutboxMessage
 from outbox.core.tracking import extend_chain, new_ids
 from outbox.errors import ConfigurationError
@@ -89,6 +90,8 @@ def rows_of(
             raise ConfigurationError(f"a routing key must be non-empty text, such as 'order.placed', not {routing_key!r}")
         if "\0" in routing_key or not routing_key.isascii():
             _require_storable(routing_key, "routing key")
+        if message.destination is not None:
+            validate_destinations(message.destination)
         body, content_type = codec.encode_body(message.body, routing_key=routing_key)
         row = Row(
             id_,

@@ -143,6 +143,17 @@ async def test_every_publisher_stores_and_batch_and_sync_handlers_read(
     ]  # fmt: skip
 
 
+async def test_a_message_that_is_refused_leaves_nothing_in_the_store(
+    connection: asyncpg.Connection, store: MemoryStore, bodies: LargeBodies
+) -> None:
+    publisher = Publisher(large_bodies=bodies)
+    large = OutboxMessage("report.made", b"1" * 2_000)
+    async with connection.transaction():
+        with pytest.raises(ConfigurationError, match="a destination has up to 30"):
+            await publisher.bulk_publish(connection, [large, replace(large, destination="Kafka")])
+    assert store.objects == {}
+
+
 async def test_while_the_store_is_away_publishing_fails_and_writes_nothing(
     connection: asyncpg.Connection, database: str, store: MemoryStore, bodies: LargeBodies
 ) -> None:
