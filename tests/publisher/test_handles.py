@@ -320,6 +320,12 @@ async def test_a_session_with_several_binds_and_none_for_the_outbox_says_what_to
     assert await onlooker.connection.fetchval("select o.xmin = m.xmin from orders o, outbox_table m")
 
 
+async def test_a_session_without_an_engine_says_so() -> None:
+    for unbound in (Session(), AsyncSession()):
+        with pytest.raises(ConfigurationError, match="the session has no bind for outbox_table: bind it to an engine"):
+            await done(publisher.publish(unbound, "order.placed", {}))
+
+
 def test_a_session_that_must_be_begun_by_hand_is_not_begun_for_it(engine: Engine) -> None:
     with Session(engine, autobegin=False) as session:
         with pytest.raises(Exception, match=r"Autobegin is disabled"):

@@ -72,8 +72,8 @@ class SessionWriter:
             connection = self.session.connection(bind_arguments={"clause": _target(self.table)})
         except UnboundExecutionError as error:
             raise ConfigurationError(
-                f"the session has several binds and none for {self.table}: publish through the connection that you write to, "
-                f"session.connection(bind_arguments={{'mapper': YourModel}}), which is in its transaction"
+                f"the session has no bind for {self.table}: bind it to an engine; if it has binds for your models, publish "
+                f"through session.connection(bind_arguments={{'mapper': YourModel}}), which is in its transaction"
             ) from error
         return ConnectionWriter(connection, self.table)
 
