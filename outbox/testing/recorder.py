@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, overload
 from outbox.contracts import Event, ModelT
 from outbox.core import codec
 from outbox.core.arguments import at_least_one
+from outbox.core.destinations import DEFAULT, validate_destinations
 from outbox.core.message import Message, OutboxMessage, PublishOptions
 from outbox.core.topics import matches
 from outbox.engine.rows import Row, as_expiration, rows_of, validate_dedup_key
@@ -190,6 +191,8 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
     def __init__(self, *, sync: bool = False) -> None:
         super().__init__()
         self._sync = sync
+        self._destinations: dict[str, set[str]] = {}
+        """Of each recorded message, by its id, those where it has not been replaced."""
 
     @overload
     def publish(
@@ -249,10 +252,10 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
         """Removes a recorded message with this key, like `BoundPublisher.cancel`; False if there is none."""
 
         def remove() -> bool:
-            index = self._pending(validate_dedup_key(dedup_key))
-            if index is not None:
-                del self._published[index]
-            return index is not None
+            pending = self._pending(validate_dedup_key(dedup_key))
+            for published in pending:
+                self._published.remove(published)
+            return bool(pending)
 
         return remove() if self._sync else self._track_await(f"cancel({dedup_key!r})", _async(remove))
 
@@ -262,22 +265,29 @@ class RecordingPublisher(Recording, Generic[HandleT_co]):
         ids: list[str | None] = []
         # One after another, because a message may have the dedup key of an earlier one in the batch.
         for message, row in zip(batch, rows, strict=True):
-            pending = None if message.dedup_key is None else self._pending(message.dedup_key)
-            if pending is not None and message.on_conflict == "ignore":
-                ids.append(None)
-                continue
-            if pending is not None:
-                del self._published[pending]
-            self._record(message, row, row.id)
-            ids.append(row.id)
+            # A key is pending in each destination by itself.
+            destinations = set(validate_destinations(message.destination or DEFAULT))
+            for published in () if message.dedup_key is None else self._pending(message.dedup_key):
+                others = self._destinations[published.id]
+                if message.on_conflict == "ignore":
+                    destinations -= others
+                elif others <= destinations:
+                    self._published.remove(published)
+                else:
+                    others -= destinations
+            if destinations:
+                self._record(message, row, row.id)
+                self._destinations[row.id] = destinations
+            ids.append(row.id if destinations else None)
         return ids
 
-    def _pending(self, dedup_key: str) -> int | None:
-        """Index of the recorded message with this key that was not sent yet; None if there is none."""
-        for index, published in enumerate(self._published):
-            if published.id not in self._sent and published.message.dedup_key == dedup_key:
-                return index
-        return None
+    def _pending(self, dedup_key: str) -> list[Published]:
+        """Recorded messages with this key that were not sent yet."""
+        return [
+            published
+            for published in self._published
+            if published.id not in self._sent and published.message.dedup_key == dedup_key
+        ]
 
 
 class RecordedPublisher(Recording):

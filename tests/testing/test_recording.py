@@ -126,6 +126,18 @@ async def test_a_dedup_key_is_ignored_replaced_and_cancelled_as_in_the_table() -
     publisher.assert_not_published()
 
 
+async def test_a_dedup_key_is_pending_in_each_destination_by_itself() -> None:
+    publisher = RecordingPublisher()
+    assert await publisher.publish("remind", 1, dedup_key="a", destination="kafka")
+    assert await publisher.publish("remind", 2, dedup_key="a")
+    assert await publisher.publish("remind", 3, dedup_key="a", destination=["default", "kafka"]) is None
+    assert await publisher.publish("remind", 4, dedup_key="a", destination=["kafka", "sns"], on_conflict="replace")
+    assert [published.body for published in publisher.published] == [2, 4]
+    assert await publisher.cancel("a") is True
+    assert await publisher.cancel("a") is False
+    publisher.assert_not_published()
+
+
 async def test_what_is_sent_to_a_broker_is_no_longer_pending() -> None:
     publisher, broker = RecordingPublisher(), MemoryBroker()
     handled: list[int] = []
