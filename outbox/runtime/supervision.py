@@ -11,7 +11,7 @@ from typing import Protocol
 
 from outbox.core.outcome import Failure
 from outbox.core.urls import redacted
-from outbox.errors import HandlersAbandonedError, OutboxError
+from outbox.errors import ConfigurationError, HandlersAbandonedError, OutboxError
 from outbox.runtime.health import HealthChecks
 from outbox.runtime.shutdown import running_server, wait_for_exit, wait_for_forced_exit
 
@@ -185,8 +185,15 @@ async def supervised(
     or at the end of the block; those that still run after `grace_period` are cancelled. An error of a maker at the start is
     raised. `health` reports each part under its name, and the shutdown under `server`.
     """
+    if not isinstance(grace_period, timedelta):
+        raise ConfigurationError(f"grace_period must be a timedelta, such as timedelta(seconds=30), not {grace_period!r}")
     # All are made before the first one runs: an error of a maker fails the start, and leaves nothing behind.
     created = [(name, make(), make) for name, make in makers.items()]
+    for name, first, _ in created:
+        if first is not None and not callable(getattr(first, "run", None)):
+            raise ConfigurationError(
+                f"the function of {name} must return a part such as a MessageRelay or a Worker, or None, not {first!r:.80}"
+            )
     parts = [SupervisedPart(name, first, make) for name, first, make in created if first is not None]
     supervision = Supervision(parts, grace_period)
 

@@ -142,6 +142,20 @@ async def test_a_lifespan_refuses_a_part_in_place_of_a_function() -> None:
         outbox_lifespan(relay=Working())  # type: ignore[arg-type]
 
 
+async def test_what_is_no_part_and_no_grace_period_fails_the_start() -> None:
+    async def coroutine() -> Working:
+        return Working()
+
+    never_awaited = coroutine()
+    with pytest.raises(ConfigurationError, match=r"the function of relay must return a part .* not <coroutine object"):
+        async with supervised({"relay": lambda: never_awaited}, grace_period=GRACE):  # type: ignore[dict-item, return-value]
+            pytest.fail("it started")
+    never_awaited.close()
+    with pytest.raises(ConfigurationError, match=r"grace_period must be a timedelta, such as timedelta\(seconds=30\), not 30"):
+        async with supervised({"relay": Working}, grace_period=30):  # type: ignore[arg-type]
+            pytest.fail("it started")
+
+
 async def test_passwords_in_a_crash_reach_no_report(caplog: pytest.LogCaptureFixture) -> None:
     crash = RuntimeError("cannot reach postgresql://ada:hunter2@db/orders")
     async with supervised({"relay": lambda: Working(crash)}, grace_period=GRACE) as running:
