@@ -67,24 +67,29 @@ async def ensure_outbox_schema_async(db: object, *, schema: str | None = None, d
     where `create table` would create them. A schema that was upgraded by a newer release is left unchanged. `destinations`
     names further destinations to create tables for, such as "kafka"; those that exist are upgraded in any case.
     """
-    await _run(ensure_schema(TableName(OUTBOX_TABLE, schema), tuple(destinations)), db)
+    await _run(ensure_schema(TableName(OUTBOX_TABLE, schema), _names(destinations)), db)
 
 
 def ensure_outbox_schema_sync(db: object, *, schema: str | None = None, destinations: Iterable[str] = ()) -> None:
     """Sync version of `ensure_outbox_schema_async`; `db` is that of `ensure_outbox_table_sync`."""
-    _run_sync(ensure_schema(TableName(OUTBOX_TABLE, schema), tuple(destinations)), db)
+    _run_sync(ensure_schema(TableName(OUTBOX_TABLE, schema), _names(destinations)), db)
 
 
 async def migrate(url: str, table_name: str = OUTBOX_TABLE, destinations: Iterable[str] = ()) -> None:
     """Creates or upgrades the outbox table `table_name`, those of its `destinations`, and all other tables next to it."""
-    await _run(ensure_schema(outbox_table(table_name), tuple(destinations)), url)
+    await _run(ensure_schema(outbox_table(table_name), _names(destinations)), url)
 
 
 def schema_sql(table_name: str = OUTBOX_TABLE, destinations: Iterable[str] = ()) -> str:
     """Returns the SQL of `migrate`, to review and run by hand (`psql --set ON_ERROR_STOP=1`). It may be run more than once."""
     table = outbox_table(table_name)
-    children = (destination_table(table, name) for name in destinations)
+    children = (destination_table(table, name) for name in _names(destinations))
     return script(table, [child for child in dict.fromkeys(children) if child != table])
+
+
+def _names(destinations: Iterable[str]) -> tuple[str, ...]:
+    # A single name is also an iterable of names, its letters.
+    return (destinations,) if isinstance(destinations, str) else tuple(destinations)
 
 
 async def _run(plan: Plan, db: object) -> None:

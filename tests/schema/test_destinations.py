@@ -148,6 +148,17 @@ async def test_a_destination_is_complete_after_a_downgrade_and_an_upgrade(
     assert await catalog(connection) == before
 
 
+async def test_a_single_name_is_one_destination_and_not_one_for_each_letter(
+    connection: asyncpg.Connection, database_url: str
+) -> None:
+    await ensure_outbox_schema_async(database_url, destinations="kafka")
+    ensure_outbox_schema_sync(database_url, destinations="kafka")
+    await migrate(database_url, destinations="kafka")
+    await connection.execute(schema_sql(destinations="kafka"))
+    children = "select relname from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'outbox_table'::regclass"
+    assert [row["relname"] for row in await connection.fetch(children)] == ["outbox_table_kafka"]
+
+
 async def test_a_table_of_the_application_is_not_taken_for_a_destination(
     connection: asyncpg.Connection, database_url: str
 ) -> None:
