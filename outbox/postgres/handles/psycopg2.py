@@ -29,7 +29,11 @@ class ConnectionWriter:
             )
 
     def in_transaction(self) -> bool:
-        """Whether a transaction is open. In autocommit mode, only after the caller's BEGIN."""
+        """Whether a transaction is open. In autocommit mode, only after the caller's BEGIN or in a `with connection` block."""
+        if self.connection.autocommit and self.connection.info.transaction_status == TRANSACTION_STATUS_IDLE:
+            # Such a block begins a transaction with its first statement, and psycopg2 does not show it before.
+            with self.connection.cursor(cursor_factory=cursor) as own_cursor:
+                own_cursor.execute("select 1")
         return not self.connection.autocommit or self.connection.info.transaction_status != TRANSACTION_STATUS_IDLE
 
     def execute(self, statement: Statement, values: Values) -> Sequence[Any]:
