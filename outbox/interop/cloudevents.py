@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from pydantic import BaseModel
 
-from outbox.core.codec import JSON, OCTETS, ROUTING_KEY, encode_body, is_json
+from outbox.core.codec import JSON, OCTETS, ROUTING_KEY, body_headers, encode_body, is_json
 from outbox.core.message import NO_HEADERS, OutboxMessage, PublishOptions
 from outbox.core.tracking import new_id
 from outbox.errors import ConfigurationError, EncodingError, MalformedMessageError
@@ -135,9 +135,11 @@ def message(
 def read(message: Incoming) -> CloudEvent:
     """Returns the event in a handler's `message`, in whichever mode and with whichever prefix it was sent.
 
-    Raises `MalformedMessageError` if the message is not an event, as `decode` does.
+    Raises `MalformedMessageError` if the message is not an event, as `decode` does, and `ConfigurationError` if its body is
+    encrypted or stored elsewhere: only the handler has the plain body then.
     """
-    return decode(message.headers or {}, message.body, message.content_type)
+    body = _plain_body(message, instead="decode(message.headers, body, message.content_type)")
+    return decode(message.headers or {}, body, message.content_type)
 
 
 def from_message(
@@ -151,19 +153,29 @@ def from_message(
 
     `id` is the message's id, so that receivers recognise a repetition. `type` is by default the routing key with which it was
     published, `time` is when that was, and data and `datacontenttype` are those of its body. Raises `ConfigurationError` for
-    a message without an id, and `MalformedMessageError` for a body that does not fit its content type.
+    a message without an id and as `read` does, and `MalformedMessageError` for a body that does not fit its content type.
     """
     headers = message.headers or {}
+    body = _plain_body(message, instead="CloudEvent(…, data=…)")
     return CloudEvent(
         source=source,
         # A message that is retried or requeued arrives with the name of its queue.
         type=type or str(headers.get(ROUTING_KEY) or message.routing_key or ""),
         id=message.message_id or "",
-        data=_decoded_data(message.body, message.content_type),
+        data=_decoded_data(body, message.content_type),
         datacontenttype=message.content_type,
         subject=subject,
         time=message.timestamp,
     )
+
+
+def _plain_body(message: Incoming, *, instead: str) -> bytes:
+    """Returns the body of a handler's `message`. Raises `ConfigurationError` if the message has not the plain body."""
+    if found := body_headers(message.headers):
+        raise ConfigurationError(
+            f"the message has the header {next(iter(found))}, and not the body that its handler gets: write {instead} with that"
+        )
+    return message.body
 
 
 def encode(event: CloudEvent, *, structured: bool = False, prefix: Prefix = "cloudEvents_") -> Encoded:

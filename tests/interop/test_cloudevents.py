@@ -205,6 +205,19 @@ def test_an_ordinary_message_becomes_an_event_with_its_id_and_original_routing_k
     assert event == CloudEvent(source="/shop", type="order.placed", id="m1", time=AT, data={"id": 7}, subject="order 7")
 
 
+@pytest.mark.parametrize("header", ["x-encryption", "x-body-store"])
+def test_a_body_that_only_the_handler_has_is_not_taken_from_its_message(header: str) -> None:
+    encoded = cloudevents.encode(EVENTS["json"])
+    message: Any = SimpleNamespace(
+        body=b"", headers={**encoded.headers, header: "v=1"}, content_type=encoded.content_type, message_id="7"
+    )
+    with pytest.raises(ConfigurationError, match=r"decode\(message.headers, body, message.content_type\)"):
+        cloudevents.read(message)
+    with pytest.raises(ConfigurationError, match=r"CloudEvent\(…, data=…\)"):
+        cloudevents.from_message(message, source="/shop")
+    assert cloudevents.decode(message.headers, encoded.body, message.content_type) == EVENTS["json"]
+
+
 def test_both_modes_arrive_at_rabbitmq_and_the_page_s_handler_reads_them(
     database: str, broker_url: str, broker_admin: RabbitAdmin, capfd: pytest.CaptureFixture[str]
 ) -> None:
