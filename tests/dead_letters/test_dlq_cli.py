@@ -255,6 +255,16 @@ def test_what_was_skipped_and_is_not_done_is_a_failure(dlq: Dlq, on: Any) -> Non
     assert (all_others.exit_code, "1 discarded, 1 skipped." in all_others.output) == (1, True)
 
 
+def test_a_failure_among_many_skipped_is_not_overlooked(dlq: Dlq, on: Any) -> None:
+    on(lambda pool: add_dead_letters(pool, 202))
+    ids = [str(number) for number in range(1, 203)]
+    assert dlq("discard", *ids[:201]).exit_code == 0
+    assert dlq("requeue", ids[201], "--at", "2h").exit_code == 0
+    again, all_of_them = dlq("discard", *ids[:201]), dlq("discard", *ids)
+    assert (again.exit_code, "201 skipped." in again.output) == (0, True)
+    assert (all_of_them.exit_code, "202 skipped." in all_of_them.output) == (1, True)
+
+
 def test_scripts_get_json(dlq: Dlq, on: Any) -> None:
     on(lambda pool: add_dead_letters(pool, 2))
     assert json.loads(dlq("requeue", "1", "--json").stdout) == {

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from outbox.cli.client import LARGEST_PAGE, Client, UnavailableError, in_commands, with_client
+from outbox.cli.client import Client, UnavailableError, in_commands, with_client
 from outbox.cli.command import CliError, Command
 from outbox.cli.options import json_output
 from outbox.cli.output import age, counted, echo, echo_facts, echo_json, echo_table, overwrite, parse_time, time_and_age
@@ -256,7 +256,7 @@ async def conclude(client: Client, answer: Mapping[str, Any], *, as_json: bool) 
     failed = any(answer["counts"].get(outcome) for outcome in _FAILED)
     if answer["counts"].get("skipped") and not failed:
         items = (
-            (await client.get(f"/operations/{answer['id']}/items", outcome="skipped", limit=LARGEST_PAGE))["items"]
+            (await client.page(f"/operations/{answer['id']}/items", outcome="skipped", limit=answer["item_count"]))["items"]
             if is_operation
             else [item for item in answer["items"] if item["outcome"] == "skipped"]
         )
