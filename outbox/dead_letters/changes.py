@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from typing import Any, assert_never
@@ -459,6 +459,9 @@ async def _finish(connection: Connection, repaired: Repaired, before_commit: Bef
 
 
 def _require_done(item: Item) -> None:
+    if item.is_done_already(Action.REQUEUE):
+        # With its content at that time, so that what was asked for now is not done.
+        item = replace(item, reason=f"{item.reason}: the edit was not applied")
     if item.outcome is not ItemOutcome.DONE:
         raise _EditRefusedError(item)
 

@@ -365,7 +365,7 @@ def test_an_edited_body_is_sent_and_the_old_one_kept_by_the_command(dlq: Dlq, on
     assert [row["body"] for row in on(outbox)] == [b'{"id": 8}']
     assert "2, 1 replaced by edits" in dlq("show", "1").output
     stale = dlq("requeue", "1", "--body", "-", "--version", "1", typed=b"{}")
-    assert (stale.exit_code, "already requeued" in stale.output) == (0, True), stale.output
+    assert (stale.exit_code, "already requeued: the edit was not applied" in stale.output) == (1, True), stale.output
 
 
 def test_operations_are_shown_paused_and_cancelled(dlq: Dlq, on: Any) -> None:
