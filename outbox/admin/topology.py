@@ -201,11 +201,14 @@ def _unconsumed(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
             continue
         wait = "message waits" if queue.waiting == 1 else "messages wait"
         waiting = f", and {queue.waiting:,} {wait} in it" if queue.waiting else ""
-        hint = (
-            "start its worker; if it is no longer needed, delete its rows of outbox_subscription"
-            if seen.broker is BrokerKind.POSTGRESQL
-            else "start its worker; if it is no longer needed, unbind and delete it"
-        )
+        steps = ["unbind and delete it"]
+        if seen.broker is BrokerKind.POSTGRESQL:
+            # Its messages stay when its rows are deleted, and so does this warning.
+            steps = (
+                ["delete its rows of outbox_subscription"] if any(each.queue == name for each in seen.bindings or ()) else []
+            )
+            steps += [f"end its messages with `outbox deliveries dead-letter --queue {name}`"] if queue.waiting else []
+        hint = f"start its worker{'; if it is no longer needed, ' if steps else ''}{', and '.join(steps)}"
         yield TopologyProblem(
             code, f"queue:{name}", warning("topology", f"no worker consumes the queue {name!r}{waiting}", hint)
         )

@@ -104,6 +104,31 @@ async def test_queues_have_the_counts_of_the_backlog(viewer: httpx.AsyncClient, 
     assert topology["warnings"][0]["summary"] == "no worker consumes the queue 'mail', and 3 messages wait in it"
 
 
+async def test_the_hint_on_an_unused_queue_names_what_is_left_to_do(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    async def hinted(*hints: str) -> bool:
+        return [each["hint"] for each in (await shown(viewer))["warnings"]] == list(hints)
+
+    await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'a')")
+    await connection.execute("""
+        insert into outbox_component (id, kind, name, host, process_id, version, every, activity, applied, consumers)
+        values ('a', 'worker', 'worker-1', 'h', 1, '1', interval '1 ms', '{}', '[]', '[{"queue": "mail", "binding_key": "a"}]')
+    """)
+    needless = "start its worker; if it is no longer needed, "
+    await eventually(lambda: hinted(f"{needless}delete its rows of outbox_subscription"))
+    await connection.execute("""
+        insert into outbox_delivery (exchange, queue, message_id, routing_key, body, tracking_ids, attempt, available_at)
+        values ('outbox', 'mail', '1', 'a', '', '[]', 1, now())
+    """)
+    end = "end its messages with `outbox deliveries dead-letter --queue mail`"
+    await eventually(lambda: hinted(f"{needless}delete its rows of outbox_subscription, and {end}"))
+    await connection.execute("delete from outbox_subscription")
+    await eventually(lambda: hinted(f"{needless}{end}"))
+    await connection.execute("delete from outbox_delivery")
+    await eventually(hinted)
+
+
 async def test_a_single_message_is_one_message(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     await connection.execute("insert into outbox_subscription (exchange, queue, binding_key) values ('outbox', 'mail', 'a')")
     await connection.execute("""
