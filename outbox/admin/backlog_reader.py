@@ -88,9 +88,9 @@ class BacklogFigures:
 
     `oldest_seconds`: how long the oldest pending row has been due. `waited`: for held, stalled and parked rows, how long the
     first one has been in this state, in seconds. `inserted`: number of ids assigned so far. `out_per_second`: rate that relays
-    reported for the last seconds, or else the average of the last minutes; None: no data. `destinations`: the share of
-    each; none if there is only the default one. `ahead_seconds`: how far ahead of the database's clock a row was created that
-    is not due yet; above 0, the clock was set back.
+    reported for the last seconds, or else the average of the last minutes; None: no data, or no relay is alive.
+    `destinations`: the share of each; none if there is only the default one. `ahead_seconds`: how far ahead of the database's
+    clock a row was created that is not due yet; above 0, the clock was set back.
     """
 
     counts: Counts
@@ -165,9 +165,10 @@ class BacklogReader:
 
     async def _out_per_second(self, connection: Connection) -> float | None:
         async with optional_tables(connection):
-            reported: float | None = await connection.fetchval(self._sql["relays"])
-            if reported is not None:
-                return reported
+            [reported] = await connection.fetch(self._sql["relays"])
+            if reported["sent"] is not None or not reported["alive"]:
+                rate: float | None = reported["sent"]
+                return rate
             [row] = await connection.fetch(self._sql["rates"])
             return row["sent"] / (60 * row["minutes"]) if row["minutes"] else None
         return None

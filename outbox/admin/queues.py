@@ -267,7 +267,6 @@ def _summary(
     attempts = now.handled + now.failed
     is_consumed = any(each.status is not ComponentStatus.LOST for each in consumers)
     rates = _rates(now, bindings, figures, is_consumed=is_consumed)
-    drained = drained_in(queued.value, incoming=rates.incoming, outgoing=rates.outgoing) if queued is not None else None
     ages = {each.name: each.oldest_seconds for each in observed.queues}
     steps = [figures.activity.get((name, step), NO_ACTIVITY) for step in range(STEPS)]
     dead = figures.dead_letters.get(name)
@@ -276,6 +275,9 @@ def _summary(
         for pause in observed.pauses
         if (pause.scope is PauseScope.QUEUE and pause.name == name) or (pause.scope is PauseScope.WORKER and not pause.name)
     ]
+    # The rates are those of the last minutes, in which a queue may still have been consumed.
+    outgoing = rates.outgoing if is_consumed and not pauses else None
+    drained = drained_in(queued.value, incoming=rates.incoming, outgoing=outgoing) if queued is not None else None
     findings = [each for each in judged.verdict.findings if each.subject_kind == "queue" and each.subject == name]
     exists = depth is None or depth.exists
     return QueueSummary(

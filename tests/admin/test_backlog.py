@@ -206,6 +206,24 @@ async def test_rates_come_from_assigned_ids_and_from_relays(viewer: httpx.AsyncC
     assert (await shown(viewer))["per_second"] == {"incoming": None, "outgoing": 40.5}
 
 
+async def test_the_rate_of_the_last_minutes_counts_only_while_a_relay_is_alive(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection
+) -> None:
+    await connection.execute("""
+        insert into outbox_stats (starts_at, seconds, routing_key, queue, sent)
+        values (date_trunc('minute', now()) - interval '2 minutes', 60, 'a', '', 600);
+        insert into outbox_component (id, kind, name, host, process_id, version, every, activity)
+        values ('1', 'relay', 'a', 'h', 1, '1', '1 hour', '{}')
+    """)
+    assert (await shown(viewer))["per_second"]["outgoing"] == 10
+    await connection.execute("update outbox_component set stopped_at = now()")
+
+    async def unknown() -> bool:
+        return (await shown(viewer))["per_second"]["outgoing"] is None
+
+    await eventually(unknown)
+
+
 def test_the_time_to_drain_needs_an_outgoing_rate_above_the_incoming_one() -> None:
     assert drained_in(0, incoming=None, outgoing=None) == 0
     assert drained_in(100, incoming=5.0, outgoing=15.0) == 10

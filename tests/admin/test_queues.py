@@ -156,6 +156,20 @@ async def test_a_draining_queue_has_a_time_to_drain(viewer: httpx.AsyncClient, c
     assert (found["per_second"], found["drained_in_seconds"]) == ({"incoming": 0.0, "outgoing": 1.0}, 60.0)
 
 
+@pytest.mark.parametrize("is_paused", [True, False])
+async def test_a_queue_that_is_paused_or_that_no_worker_consumes_has_no_time_to_drain(
+    viewer: httpx.AsyncClient, connection: asyncpg.Connection, *, is_paused: bool
+) -> None:
+    await worker(connection, "mail-1", "mail", lost=not is_paused)
+    if is_paused:
+        await connection.execute("insert into outbox_control (scope, name) values ('queue', 'mail')")
+    await bind(connection, "mail", "mail.*")
+    await deliver(connection, "mail", 60)
+    await did(connection, "mail", ago=5 * MINUTES, processed=300)
+    found = (await listed(viewer))["mail"]
+    assert (found["per_second"], found["drained_in_seconds"]) == ({"incoming": 0.0, "outgoing": 1.0}, None)
+
+
 async def test_rates_cover_the_minutes_that_have_data(viewer: httpx.AsyncClient, connection: asyncpg.Connection) -> None:
     """An installation that started two minutes ago must divide by two minutes, not by five."""
     await worker(connection, "w", "mail")

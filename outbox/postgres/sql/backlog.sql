@@ -237,11 +237,12 @@ where starts_at >= date_trunc('minute', now()) - interval '5 minutes' and starts
     and seconds = 60
 
 -- name: relays
--- The send rate of all live relays, as they last reported it.
-select sum((activity -> 'per_second' ->> 'sent')::float8)
+-- The number of live relays, and their send rate as they last reported it.
+select count(*) as alive,
+    sum(case when jsonb_typeof(activity -> 'per_second' -> 'sent') = 'number'
+        then (activity -> 'per_second' ->> 'sent')::float8 end) as sent
 from {component}
 where kind = 'relay' and stopped_at is null and seen_at > clock_timestamp() - 2 * every
-    and jsonb_typeof(activity -> 'per_second' -> 'sent') = 'number'
 
 -- name: oldest_transaction
 -- How long the oldest transaction has kept vacuum from removing dead rows of this database: one with a snapshot, or one that has
