@@ -24,13 +24,14 @@ CEILINGS = {
     # file is threads, which handlers, files and sources of databases share. 4 files and 28 edges are modules of 500 to 860
     # lines that held two ideas: handlers' connections and transactions, changes of many messages and of one, counts and lists,
     # requests of repairs and the validation of edits.
-    # Two edges are the header of versions, which typed events and edits read, and the line of code that a failure names.
+    # Three edges are the header of versions, which typed events and edits read, the line of code that a failure names, and
+    # destinations, which are checked before a body is stored.
     "Python files": 267,
-    "lines of Python": 62_345,
+    "lines of Python": 62_402,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_577,
+    "import edges": 1_578,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

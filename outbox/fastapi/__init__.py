@@ -62,7 +62,8 @@ def transactional(sessions: async_sessionmaker[AsyncSession]) -> Callable[[], As
     Code that runs after the response has started, such as a background task or the body of a stream, must not use the session:
     it raises, because its transaction is over.
     """
-    if not callable(sessions) or isinstance(sessions, sessionmaker):
+    makes_sync_sessions = isinstance(sessions, sessionmaker) and not issubclass(sessions.class_, AsyncSession)
+    if not callable(sessions) or makes_sync_sessions:
         raise ConfigurationError(
             f"transactional takes an async_sessionmaker, not {type(sessions).__name__}: for sync sessions write a generator, "
             f"`with sessions.begin() as session: yield session`"

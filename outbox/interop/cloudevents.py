@@ -170,10 +170,10 @@ def from_message(
 
 
 def _plain_body(message: Incoming, *, instead: str) -> bytes:
-    """Returns the body of a handler's `message`. Raises `ConfigurationError` if the message has not the plain body."""
+    """Returns the body of a handler's `message`. Raises `ConfigurationError` if it is encrypted or stored elsewhere."""
     if found := body_headers(message.headers):
         raise ConfigurationError(
-            f"the message has the header {next(iter(found))}, and not the body that its handler gets: write {instead} with that"
+            f"the message has the header {next(iter(found))}: only its handler gets the plain body; write {instead} with that"
         )
     return message.body
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from fastapi import Depends, FastAPI, HTTPException
 from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
@@ -99,3 +100,9 @@ def test_what_is_no_session_dependency_is_refused_at_once() -> None:
         transactional(create_engine("postgresql://db/x"))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="transactional takes an async_sessionmaker, not sessionmaker: for sync"):
         transactional(sessionmaker())  # type: ignore[arg-type]
+
+
+async def test_a_sessionmaker_of_async_sessions_is_one_of_the_older_kind() -> None:
+    get_session = transactional(sessionmaker(class_=AsyncSession))  # type: ignore[arg-type]
+    async for session in get_session():
+        assert session.in_transaction()
