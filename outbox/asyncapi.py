@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import quote
 
-from outbox.contracts import VERSION_HEADER, Event
+from outbox.contracts import VERSION_HEADER, Event, by_routing_key
 from outbox.core.codec import JSON
 from outbox.engine.consumer import Consumer, body_schema, describe_consumers
 
@@ -26,7 +26,8 @@ def asyncapi_document(consumers: Iterable[Json], events: Iterable[Event[Any]], *
     """Returns an AsyncAPI 3.1 document. `consumers` are described as `describe_contracts` does, `events` are published.
 
     It has a channel for each routing key and binding key, an operation `send` for each event, and an operation `receive` for
-    each consumer. Equal input gives an equal document, in any order. `version` is the release of the service.
+    each consumer. Equal input gives an equal document, in any order. `version` is the release of the service. Raises
+    `ConfigurationError` for two events of one routing key.
     """
     channels: dict[str, dict[str, Any]] = {}
     operations: dict[str, dict[str, Any]] = {}
@@ -49,7 +50,7 @@ def asyncapi_document(consumers: Iterable[Json], events: Iterable[Event[Any]], *
             "messages": [{"$ref": f"{reference}/messages/{key}"}],
         }
 
-    for event in sorted(events, key=lambda event: event.routing_key):
+    for _, event in sorted(by_routing_key(events).items()):
         message = {"headers": _version_header(event.version, event.version), VERSION: event.version}
         add("send", event.routing_key, event.routing_key, message, body_schema(event.model))
     for consumer in sorted(consumers, key=lambda consumer: str(consumer["queue"])):

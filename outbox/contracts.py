@@ -13,7 +13,7 @@ async def charge(order: Order) -> None: …
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, Unpack
 
@@ -145,3 +145,15 @@ class Event(Generic[ModelT]):
             value = self._upcasters[step](value)
         # From JSON again, since a strict model accepts a date as text from JSON only.
         return self.model.model_validate_json(to_json(value))
+
+
+def by_routing_key(events: Iterable[Event[Any]]) -> dict[str, Event[Any]]:
+    """Returns published events by routing key. Raises `ConfigurationError` for two events of one key: a document shows one."""
+    found: dict[str, Event[Any]] = {}
+    for event in events:
+        if found.setdefault(event.routing_key, event) is not event:
+            raise ConfigurationError(
+                f"two published events have the routing key {event.routing_key!r}: give each model a key of its own, or make "
+                f"them versions of one event"
+            )
+    return found

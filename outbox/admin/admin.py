@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from outbox.admin.principals import Role, Tokens
 from outbox.admin.problems import NotOpenError
+from outbox.contracts import by_routing_key
 from outbox.core.arguments import at_least_one, exactly_one, one_of
 from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.urls import postgres_url
@@ -231,7 +232,7 @@ class Admin:
         self.masking = masking or Masking()
         self.thresholds = thresholds or HealthThresholds()
         self.alerts = alerts
-        self.published_events = tuple(published_events)
+        self.published_events = tuple(by_routing_key(published_events).values())
         self.bodies = Bodies(encryption, large_bodies)
         self._log_url = None if log_url is None else LinkTemplate.parse(log_url, "log_url")
         self._trace_url = None if trace_url is None else LinkTemplate.parse(trace_url, "trace_url")

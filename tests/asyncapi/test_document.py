@@ -15,9 +15,11 @@ from jsonschema import Draft7Validator
 from pydantic import BaseModel, Field
 
 from outbox import consume
+from outbox.admin import Admin
 from outbox.asyncapi import asyncapi_document, compare_documents, describe_contracts
 from outbox.cli import main
 from outbox.contracts import Event
+from outbox.errors import ConfigurationError
 
 pytestmark = pytest.mark.usefixtures("no_settings_from_outside")
 
@@ -116,6 +118,17 @@ def test_the_order_of_consumers_and_events_makes_no_difference() -> None:
     other = asyncapi_document(described, [order_placed, tree_grown], title="shop", version="1.4.2")
     assert json.dumps(other) == json.dumps(document())
     assert compare_documents(other, document()) == []
+
+
+def test_two_events_of_one_routing_key_are_refused() -> None:
+    other = Event("order.placed", Node)
+    orders: list[list[Event[Any]]] = [[order_placed, other], [other, order_placed]]
+    for events in orders:
+        with pytest.raises(ConfigurationError, match=r"two published events have the routing key 'order\.placed'"):
+            asyncapi_document([], events, title="shop", version="1")
+        with pytest.raises(ConfigurationError, match=r"two published events have the routing key 'order\.placed'"):
+            Admin("postgresql://localhost/shop", published_events=events)
+    assert list(asyncapi_document([], [other, other], title="shop", version="1")["operations"]) == ["send.order.placed"]
 
 
 # --- commands ------------------------------------------------------------------------------------------------------------
