@@ -69,11 +69,14 @@ class StaticKeys:
     def __init__(self, keys: Mapping[str, bytes], *, current: str) -> None:
         for key_id, key in keys.items():
             if not isinstance(key_id, str) or re.fullmatch(_KEY_ID, key_id) is None:
-                raise ConfigurationError(f"a key id must have 1 to 200 letters, digits and _.:/@+-, not {key_id!r:.210}")
+                given = f"{key_id!r:.210}" if isinstance(key_id, str) else type(key_id).__name__  # bytes may be a key
+                raise ConfigurationError(f"a key id must have 1 to 200 letters, digits and _.:/@+-, not {given}")
             if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
                 raise ConfigurationError(
                     f"the key {key_id} must be {_KEY_BYTES} bytes, such as those of os.urandom({_KEY_BYTES})"
                 )
+        if not isinstance(current, str):
+            raise ConfigurationError(f"the current key must be the id of one, not {type(current).__name__}")
         if current not in keys:
             raise ConfigurationError(
                 f"the current key {current!r} is not among the keys: {', '.join(keys) or 'there are none'}"
@@ -133,7 +136,10 @@ class Encryption:
 
     def __post_init__(self) -> None:
         if not callable(getattr(self.keys, "wrap", None)) or not callable(getattr(self.keys, "unwrap", None)):
-            raise ConfigurationError(f"keys must have the methods of outbox.encryption.KeyProvider, not be {self.keys!r:.80}")
+            # Without its value, which may be a key.
+            raise ConfigurationError(
+                f"keys must have the methods of outbox.encryption.KeyProvider, not be {type(self.keys).__name__}"
+            )
 
     def encrypt(self, body: bytes, *, message_id: str) -> tuple[bytes, str]:
         """Returns the encrypted body of a message, 16 bytes longer, and the value of its header `x-encryption`.

@@ -73,7 +73,7 @@ class Publisher:
         if destinations is not None and not isinstance(destinations, Destinations):
             raise ConfigurationError(f"destinations must be outbox.Destinations with rules, not {destinations!r:.80}")
         if encryption is not None and not callable(getattr(encryption, "encrypt", None)):
-            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
+            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
         if large_bodies is not None and not callable(getattr(large_bodies, "put_all", None)):
             raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
         self._expiration = as_expiration(expiration)

@@ -158,7 +158,7 @@ class Worker:
             raise ConfigurationError(f"redact must be a callable that takes a text and returns one, not {redact!r}")
         self._redact = redact
         if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
-            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
+            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
         self._encryption = encryption
         if large_bodies is not None and not callable(getattr(large_bodies, "get", None)):
             raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")

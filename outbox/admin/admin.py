@@ -213,7 +213,7 @@ class Admin:
         if body_limit < 1_024:
             raise ConfigurationError(f"body_limit must be at least 1,024 bytes, not {body_limit}")
         if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
-            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {encryption!r:.80}")
+            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
         if large_bodies is not None and not callable(getattr(large_bodies, "get", None)):
             raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
         self.table = outbox_table(table_name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -169,6 +170,34 @@ def test_arguments_are_checked_when_objects_are_created() -> None:
         Worker(broker=MemoryBroker(), encryption=KEYS)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"must be an outbox\.encryption\.Encryption"):
         Admin("postgresql://host/shop", encryption=KEYS)  # type: ignore[arg-type]
+
+
+KEY = b"the secret key"
+
+
+@pytest.mark.parametrize("given", [KEY, {"a": KEY}, KEY.decode()])
+@pytest.mark.parametrize(
+    "take",
+    [
+        Encryption,
+        lambda given: Publisher(encryption=given),
+        lambda given: Worker(broker=MemoryBroker(), encryption=given),
+        lambda given: Admin("postgresql://host/shop", encryption=given),
+    ],
+)
+def test_the_error_of_a_key_in_place_of_what_is_made_of_it_does_not_show_it(take: Callable[[Any], object], given: Any) -> None:
+    with pytest.raises(ConfigurationError, match=rf"\b{type(given).__name__}$") as caught:
+        take(given)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_error_of_a_key_in_place_of_its_id_does_not_show_it() -> None:
+    with pytest.raises(ConfigurationError, match=r"a key id must have .* not bytes") as caught:
+        StaticKeys({KEY: "a"}, current="a")  # type: ignore[dict-item]
+    assert "secret" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="the current key must be the id of one, not bytes") as caught:
+        StaticKeys({"a": NEW}, current=KEY)  # type: ignore[arg-type]
+    assert "secret" not in str(caught.value)
 
 
 def test_a_row_keeps_its_headers_and_its_content_type() -> None:
