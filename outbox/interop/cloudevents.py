@@ -252,7 +252,10 @@ def _encoded_data(event: CloudEvent) -> bytes:
     if data is None:
         return b""
     if isinstance(data, str) and not is_json(event.datacontenttype):
-        return data.encode()
+        try:
+            return data.encode()
+        except UnicodeEncodeError as error:
+            raise EncodingError(f"data of {event.datacontenttype} is not valid text: {error}") from error
     if not isinstance(data, bytes | bytearray | memoryview) and not is_json(event.datacontenttype):
         raise EncodingError(f"data of {event.datacontenttype} must be text or bytes, not {type(data).__name__}")
     return encode_body(data, routing_key=event.type)[0]

@@ -143,6 +143,8 @@ def test_an_event_that_the_specification_does_not_allow_is_refused(arguments: di
 def test_data_that_its_content_type_does_not_allow_is_refused() -> None:
     with pytest.raises(EncodingError, match="must be text or bytes, not dict"):
         cloudevents.message(CloudEvent(source="/shop", type="a", data={}, datacontenttype="text/xml"))
+    with pytest.raises(EncodingError, match="data of text/plain is not valid text"):
+        cloudevents.message(CloudEvent(source="/shop", type="a", data="half an emoji: \ud83d", datacontenttype="text/plain"))
     invalid = CloudEvent(source="/shop", type="a", data=b"{", datacontenttype="application/json")
     with pytest.raises(EncodingError, match="is not the JSON"):
         cloudevents.message(invalid, structured=True)
