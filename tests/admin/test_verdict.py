@@ -310,6 +310,16 @@ async def test_missing_tables_are_not_an_unavailable_database(database: str, wel
     assert "run `outbox migrate`" in finding["hint"]
 
 
+async def test_a_locked_table_is_not_an_unavailable_database(database: str, well: asyncpg.Connection) -> None:
+    # Waits for the lock for five seconds, as every reading request does.
+    async with serving(Admin(database)) as app, client_of(app, Role.VIEWER) as client, well.transaction():
+        await well.execute("lock table outbox_dead_letter in access exclusive mode")
+        [finding] = (await verdict(client))["findings"]
+    assert finding["summary"].startswith("the database took too long: ")
+    assert "waited for a lock" in finding["summary"]
+    assert "look for locks and long transactions in `pg_stat_activity`" in finding["hint"]
+
+
 async def test_metrics_and_doctor_report_the_same_verdict(database: str, well: asyncpg.Connection) -> None:
     await deliver(well, "mail", 3, ago="6 minutes")
     async with Admin(database) as admin:

@@ -132,11 +132,18 @@ def judge(observed: Observations, thresholds: HealthThresholds) -> Verdict:
     )
 
 
-def database_unreachable(reason: str, *, lacks_schema: bool = False) -> Verdict:
-    """Returns the verdict if nothing can be observed; with `lacks_schema`, because something is missing in the database."""
-    what = "the database lacks what this release uses" if lacks_schema else "the database does not respond"
-    migrate = "run `outbox migrate` if a table or a column is missing, and grant this role a privilege that is missing"
-    action = migrate if lacks_schema else "check that PostgreSQL runs and accepts connections"
+def database_unreachable(reason: str, *, lacks_schema: bool = False, is_slow: bool = False) -> Verdict:
+    """Returns the verdict if nothing can be observed.
+
+    The cause: with `lacks_schema`, something is missing in the database; with `is_slow`, a statement exceeded its time limit.
+    """
+    what, action = "the database does not respond", "check that PostgreSQL runs and accepts connections"
+    if lacks_schema:
+        what = "the database lacks what this release uses"
+        action = "run `outbox migrate` if a table or a column is missing, and grant this role a privilege that is missing"
+    elif is_slow:
+        what = "the database took too long"
+        action = "look for locks and long transactions in `pg_stat_activity`"
     hint = f"{action}; until then, the rest of the status is unknown"
     return _ordered(
         [

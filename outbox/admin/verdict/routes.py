@@ -37,7 +37,7 @@ from outbox.core import topics
 from outbox.core.events import HealthJudged, InstallationMeasured, QueueMeasured
 from outbox.dead_letters import DeadLetterFilter, DeadLetterStatus
 from outbox.dead_letters.reader import GroupStatus
-from outbox.errors import DatabaseUnavailableError
+from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
 from outbox.postgres.pool import Connection, optional_tables
 from outbox.reporting.components import ComponentKind, ComponentStatus, KnownComponent, recent_components
 from outbox.reporting.pauses import Pause, pauses
@@ -74,7 +74,8 @@ class VerdictView:
         try:
             found = await self.judgement()
         except (DatabaseUnavailableError, TimeoutError) as error:
-            verdict = database_unreachable(str(error) or "timeout", lacks_schema=lacks_schema(error))
+            is_slow = isinstance(error, StatementTimeoutError)
+            verdict = database_unreachable(str(error) or "timeout", lacks_schema=lacks_schema(error), is_slow=is_slow)
             return Snapshot(verdict, datetime.now(UTC))
         return Snapshot(found.value.verdict, found.as_of)
 
