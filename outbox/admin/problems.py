@@ -21,7 +21,7 @@ from outbox.errors import (
     RefusedError,
     SchemaError,
 )
-from outbox.postgres.pool import DRIVER_ERRORS
+from outbox.postgres.pool import DRIVER_ERRORS, reason_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -182,13 +182,17 @@ def answer(problem: Problem, request: Request, error: Exception | None = None) -
     client_id: str | None = request.state.client_request_id
     logged_id = request_id if client_id is None else f"{request_id}, {client_id!r}"
     if problem.status_code >= 500:
+        is_internal = problem.code is Code.INTERNAL
+        reason = problem.detail if error is None or isinstance(error, Problem) else reason_of(error)
+        cause = "" if is_internal else f": {_on_one_line(reason)}"
         logger.error(
-            "%s %s: %s (request %s)",
+            "%s %s: %s%s (request %s)",
             request.method,
             _on_one_line(request.url.path),
             problem.code,
+            cause,
             logged_id,
-            exc_info=error if problem.code is Code.INTERNAL else None,
+            exc_info=error if is_internal else None,
         )
     else:
         path, detail = _on_one_line(request.url.path), _on_one_line(problem.detail)
@@ -272,6 +276,9 @@ def _of_database(error: Exception) -> Problem:
         return Problem(Code.INTERNAL, _IN_THE_LOG)
     if isinstance(reason, asyncpg.ReadOnlySQLTransactionError):
         detail = "the database is read-only, as a standby is: connect to the primary, or try again after a failover"
+    # It has answered, and its words name the cause: a lock, a full disk, a trigger. Those about a login are for the log only.
+    elif isinstance(reason, asyncpg.PostgresError) and not isinstance(reason, asyncpg.InvalidAuthorizationSpecificationError):
+        detail = f"the database reports an error: {reason_of(reason)}"
     else:
         detail = "the database does not respond: try again"
     return Problem(Code.DATABASE_UNAVAILABLE, detail, headers={"retry-after": "2"})

@@ -53,6 +53,19 @@ async def test_a_read_only_database_is_named(operator: httpx.AsyncClient, connec
     assert "the database is read-only" in answer.json()["detail"]
 
 
+async def test_what_the_database_answers_is_in_the_response_and_in_the_log(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    await connection.execute("alter table outbox_control add constraint frozen check (false)")
+    answer = await operator.post("/pause", json={"scope": "queue", "name": "mail"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "database_unavailable")
+    assert "the database reports an error: CheckViolationError" in answer.json()["detail"]
+    assert 'violates check constraint "frozen"' in answer.json()["detail"]
+    [line] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert line.startswith("POST /outbox/pause: database_unavailable: ")
+    assert 'violates check constraint "frozen"' in line
+
+
 async def test_client_input_in_the_log_is_escaped(viewer: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="outbox"):
         await viewer.get("/dlq?a%0a12:00:00%20ERROR%20outbox:%20forged%1b[2J=1")
