@@ -64,9 +64,9 @@ def transactional(sessions: async_sessionmaker[AsyncSession]) -> Callable[[], As
     """
     makes_sync_sessions = isinstance(sessions, sessionmaker) and not issubclass(sessions.class_, AsyncSession)
     if not callable(sessions) or makes_sync_sessions:
+        instead = ": for sync sessions write a generator, `with sessions.begin() as session: yield session`"
         raise ConfigurationError(
-            f"transactional takes an async_sessionmaker, not {type(sessions).__name__}: for sync sessions write a generator, "
-            f"`with sessions.begin() as session: yield session`"
+            f"transactional takes an async_sessionmaker, not {type(sessions).__name__}{instead if makes_sync_sessions else ''}"
         )
 
     async def get_session() -> AsyncIterator[AsyncSession]:
