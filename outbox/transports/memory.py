@@ -139,7 +139,7 @@ class MemoryBroker:
 
     def _queue(self, name: str) -> "Queue":
         if name not in self._queues:
-            self._queues[name] = Queue(name)
+            self._queues[name] = Queue(name, self._exchange_name)
         return self._queues[name]
 
 
@@ -180,8 +180,9 @@ class Queue:
     delayed message keeps its position.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, exchange_name: str) -> None:
         self.name = name
+        self.exchange_name = exchange_name
         self.bindings: set[tuple[str, str]] = set()
         self.ordered = False
         self.ready: deque[Entry] = deque()
@@ -336,7 +337,7 @@ class Delivery:
             ),
             content_type=message.content_type,
             timestamp=message.created_at,
-            exchange="",
+            exchange=self.queue.exchange_name,
             redelivered=self.entry.redelivered,
         )
 
