@@ -1,5 +1,6 @@
 """The group of commands, each imported when it is called, and how errors are printed."""
 
+import errno
 import gc
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -144,6 +145,10 @@ class Command(click.Command):
             return super().invoke(ctx)
         except OutboxError as error:
             raise self.failure(str(error)) from error
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise self.failure(f"cannot write the output: {error.strerror}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the options; those of the connection get their own heading."""

@@ -64,6 +64,13 @@ def test_connection_options_have_their_own_heading(command: str) -> None:
     assert ("--database-url" in connection or "--url" in connection) is (command not in ("token", *GROUPS))
 
 
+def test_output_that_finds_no_room_is_one_line_of_error() -> None:
+    command = [sys.executable, "-m", "outbox.cli", "token", "--name", "ada", "--role", "viewer"]
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (process.returncode, process.stderr) == (1, "outbox: cannot write the output: No space left on device\n")
+
+
 @pytest.mark.parametrize("argument", ["--help", "--version"])
 def test_listing_commands_imports_none_of_them(argument: str) -> None:
     program = f"import sys; sys.argv = ['outbox', {argument!r}]; from outbox.cli import main; main(standalone_mode=False); "
