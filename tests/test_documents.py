@@ -106,7 +106,7 @@ NOT_RUN = {
     "docs/dashboard.md: $ make run # in one terminal: the service": (
         "a server for development that does not end; `make check` builds the same sources"
     ),
-    "docs/operations.md: EVENT QUEUE PUBLISHED OUTBOX BROKER HANDLER TRIES STATE BY I …": (
+    "docs/operations.md: EVENT QUEUE PUBLISHED OUTBOX BROKER HANDLER ATTEMPTS STATE B …": (
         "output; tests/reporting/test_chains.py compares such a tree"
     ),
     "docs/kafka.md: docker run -d --name kafka -p 9092:9092 apache/kafka:4.1.0": "takes Docker and a registry",
