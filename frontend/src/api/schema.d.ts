@@ -5963,7 +5963,7 @@ export interface components {
             subject: string;
             /**
              * Subject Kind
-             * @description `outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`.
+             * @description `outbox`, `queue`, `exchange`, `destination`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`.
              */
             subject_kind: string;
             /** Summary */

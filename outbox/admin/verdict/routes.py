@@ -287,7 +287,8 @@ class VerdictFinding(Model):
     hint: str = Field(description="What to do about it.")
     started_at: Moment | None = Field(description="When the problem began. Null if unknown.")
     subject_kind: str = Field(
-        description="`outbox`, `queue`, `exchange`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or `database`."
+        description="`outbox`, `queue`, `exchange`, `destination`, `relay`, `worker`, `archiver`, `maintenance`, `broker` or "
+        "`database`."
     )
     subject: str = Field(description="Name of the affected object. Empty if all of this kind are affected.")
 

@@ -207,7 +207,7 @@ def _echo_operation(operation: Mapping[str, Any]) -> None:
         parts = [
             f"{results[name]:,} {'is' if results[name] == 1 else 'are'} {word}" for name, word in words.items() if results[name]
         ]
-        echo(f"Of {results['sent']:,} requeued messages, {', '.join(parts)}.")
+        echo(f"Of {counted(results['sent'], 'requeued message')}, {', '.join(parts)}.")
     if operation["state"] == "running" and not is_later:
         echo(f"Maintenance continues it. `outbox dlq resume {number}` runs it here.")
 
