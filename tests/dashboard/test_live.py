@@ -119,11 +119,14 @@ async def _below_charts(page: Page, series: Callable[[Any], Any] | None, sign: L
     await page.reload()
     await expect(page.get_by_role("region", name="Alive")).to_be_visible()
     await expect(sign).to_have_count(2)
-    charts, groups = [await page.get_by_role("region", name=name).bounding_box() for name in ("History", "Top failure groups")]
-    assert charts is not None
-    assert groups is not None
+    parts = [await page.get_by_role("region", name=name).element_handle() for name in ("History", "Top failure groups")]
+    # At once: what is above the charts may still arrive, and move both.
+    distance: float = await page.evaluate(_DISTANCE, parts)
     await page.unroute_all(behavior="ignoreErrors")
-    return groups["y"] - charts["y"]
+    return distance
+
+
+_DISTANCE = "([upper, lower]) => lower.getBoundingClientRect().top - upper.getBoundingClientRect().top"
 
 
 def _without_gaps(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
