@@ -15,8 +15,6 @@ COUNT_LIMIT = 10_000
 """Rows of one state that are counted one by one; above it the count is estimated."""
 DELIVERY_COUNT_LIMIT = 50_000
 """The same limit for the deliveries of all queues."""
-AHEAD_LIMIT = 1_000
-"""Rows of each priority that are not due yet, the next ones first, among which those created in the future are looked for."""
 SAMPLED_PAGES = 500
 """Pages that an estimate reads."""
 QUICK_SAMPLED_PAGES = 50
@@ -114,10 +112,11 @@ class BacklogReader:
         """Reads all figures. `deliveries`: including those of the queues in the database."""
         await connection.execute(self._sql["settings"])
         waited = await connection.fetch(self._sql["waited"], COUNT_LIMIT)
+        counted = await connection.fetch(self._sql["counted"], COUNT_LIMIT)
         return BacklogFigures(
-            counts=await self._counts(connection),
+            counts=await self._counts(connection, counted),
             oldest_seconds=await connection.fetchval(self._sql["oldest"]),
-            ahead_seconds=await connection.fetchval(self._sql["ahead"], AHEAD_LIMIT),
+            ahead_seconds=max((row["ahead"] for row in counted if row["ahead"] is not None), default=None),
             waited={MessageState(row["state"]): row["seconds"] for row in waited if row["seconds"] is not None},
             inserted=await connection.fetchval(self._sql["inserted"]),
             out_per_second=await self._out_per_second(connection),
@@ -131,8 +130,7 @@ class BacklogReader:
         sample, relation = await self._sample(connection, QUICK_SAMPLED_PAGES)
         return BacklogFigures(counts=_to_counts(sample, dict.fromkeys(MessageState, Count(0, relation))))
 
-    async def _counts(self, connection: Connection) -> Counts:
-        rows = await connection.fetch(self._sql["counted"], COUNT_LIMIT)
+    async def _counts(self, connection: Connection, rows: Sequence[asyncpg.Record]) -> Counts:
         counted = {(MessageState(row["state"]), row["routing_key"]): Count(row["count"]) for row in rows}
         least = _by_state(counted, {})
         full = {state for state, count in least.items() if count.value >= COUNT_LIMIT}

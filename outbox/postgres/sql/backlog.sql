@@ -9,11 +9,13 @@ set local max_parallel_workers_per_gather = 0
 
 -- name: counted
 -- The number of rows by state and routing key. Reads up to $1 rows of each state from its index. A row that was moved to infinity by hand is
--- scheduled; held, stalled and blocked ones stand there as well.
-select state, routing_key, count(*) as count
+-- scheduled; held, stalled and blocked ones stand there as well. `ahead`: how many seconds ahead of now a row that is due later was
+-- created, at most; below 0 if none was.
+select state, routing_key, count(*) as count,
+    (extract(epoch from max(created_at) filter (where isfinite(created_at))) - extract(epoch from now()))::float8 as ahead
 from (
     (
-        select 'pending' as state, routing_key
+        select 'pending' as state, routing_key, null::timestamptz as created_at
         from (
             (
                 select message.*
@@ -41,13 +43,13 @@ from (
     )
     union all
     (
-        select case when attempts > 0 then 'retrying' else 'scheduled' end, routing_key
+        select case when attempts > 0 then 'retrying' else 'scheduled' end, routing_key, created_at
         from (
             (
                 select message.*
                 from generate_series(0, 9) as class (priority)
                 cross join lateral (
-                    select routing_key, attempts, last_error
+                    select routing_key, created_at, attempts, last_error
                     from {table}
                     where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
                         and send_after > now()
@@ -57,7 +59,7 @@ from (
             )
             union all
             (
-                select routing_key, attempts, last_error
+                select routing_key, created_at, attempts, last_error
                 from {table}
                 where sent_at is null and failed_at is null and ordering_key is not null and send_after > now()
                 order by send_after, id
@@ -69,7 +71,7 @@ from (
     )
     union all
     (
-        select 'held', routing_key
+        select 'held', routing_key, null
         from {table}
         where sent_at is null and failed_at is null and last_error = 'unroutable'
         order by routing_key, send_after, id
@@ -77,7 +79,7 @@ from (
     )
     union all
     (
-        select 'stalled', routing_key
+        select 'stalled', routing_key, null
         from {table}
         where sent_at is null and failed_at is null and last_error = 'stalled'
         order by routing_key, coalesce(target_queue, ''), attempts, id
@@ -85,7 +87,7 @@ from (
     )
     union all
     (
-        select 'blocked', routing_key
+        select 'blocked', routing_key, null
         from {table}
         where sent_at is null and failed_at is null and ordering_key is not null and last_error = 'blocked'
         order by hashtextextended(ordering_key, 0), id
@@ -93,7 +95,7 @@ from (
     )
     union all
     (
-        select 'parked', routing_key
+        select 'parked', routing_key, null
         from {table}
         where failed_at is not null
         order by failed_at desc, id desc
@@ -101,7 +103,7 @@ from (
     )
     union all
     (
-        select 'sent', ''
+        select 'sent', '', null
         from {table}
         where sent_at is not null
         order by sent_at
@@ -165,33 +167,6 @@ from (
         limit 1
     )
 ) as due
-
--- name: ahead
--- How many seconds ahead of now one of the next $1 rows of each priority was created, at most; null or less than 0: none was.
-select (extract(epoch from max(created_at)) - extract(epoch from now()))::float8
-from (
-    (
-        select message.*
-        from generate_series(0, 9) as class (priority)
-        cross join lateral (
-            select created_at
-            from {table}
-            where sent_at is null and failed_at is null and ordering_key is null and priority = class.priority
-                and send_after > now()
-            order by send_after, id
-            limit $1
-        ) as message
-    )
-    union all
-    (
-        select created_at
-        from {table}
-        where sent_at is null and failed_at is null and ordering_key is not null and send_after > now()
-        order by send_after, id
-        limit $1
-    )
-) as later
-where isfinite(created_at)
 
 -- name: waited
 -- How long the oldest of up to $1 held, stalled and parked rows have been in that state.
