@@ -108,6 +108,7 @@ export const overdue = "Overdue";
 export const lateWord = "Late";
 export const onTime = "On time";
 export const nothingWaiting = "Nothing waiting";
+export const nothingDue = "Nothing due yet";
 export const collecting = "Collecting data…";
 export const noTraffic = "No traffic.";
 export const growing = "Backlog is growing.";

@@ -69,6 +69,10 @@ describe("the health texts", () => {
     expect(waitingStatus(verdict(finding("outbox_late", "warning")), pending).word).toBe("Late");
     expect(waitingStatus(verdict(finding("outbox_late", "error")), waiting).word).toBe("Overdue");
     expect(waitingStatus(verdict(), null).word).toBe("Nothing waiting");
+    expect(waitingStatus(verdict(finding("clock_behind", "error")), null)).toEqual({
+      tone: "bad",
+      word: "Nothing due yet",
+    });
   });
 
   it("show the age of held messages if they are older than pending ones", () => {

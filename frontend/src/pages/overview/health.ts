@@ -32,7 +32,12 @@ export function oldestWaiting(backlog: Backlog): Waiting | null {
   );
 }
 
-const WAITING_FINDINGS: readonly FindingCode[] = ["outbox_late", "messages_held", "messages_stalled"];
+const WAITING_FINDINGS: readonly FindingCode[] = [
+  "outbox_late",
+  "clock_behind",
+  "messages_held",
+  "messages_stalled",
+];
 /** Findings about relays and workers, for the tile that counts them. */
 export const COMPONENT_FINDINGS: readonly FindingCode[] = [
   "no_relay",
@@ -63,7 +68,8 @@ export function waitingStatus(verdict: Verdict | undefined, waiting: Waiting | n
     warn: texts.lateWord,
     good: texts.onTime,
   };
-  if (!waiting) return { tone, word: texts.nothingWaiting };
+  if (!waiting)
+    return { tone, word: tone === "bad" || tone === "warn" ? texts.nothingDue : texts.nothingWaiting };
   // Held and stalled messages need attention however short they have waited, so they are not called late.
   const isLate = waiting.state === "pending" || tone !== "warn";
   return { tone, word: isLate ? (words[tone] ?? "…") : capitalize(waiting.state) };
