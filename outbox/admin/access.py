@@ -208,7 +208,7 @@ COMMON_PROBLEMS = (
     Code.DATABASE_UNAVAILABLE,
 )
 """Problems that every route may return."""
-WRITE_PROBLEMS = (Code.CROSS_SITE, Code.READ_ONLY, Code.BODY_TOO_SLOW, Code.BODY_TOO_LARGE)
+WRITE_PROBLEMS = (Code.CROSS_SITE, Code.READ_ONLY, Code.CONFLICT, Code.BODY_TOO_SLOW, Code.BODY_TOO_LARGE)
 """Problems that every changing route may return in addition."""
 NOT_RECORDED = (Code.FORBIDDEN, Code.CROSS_SITE, Code.READ_ONLY, Code.REQUEST_RUNNING)
 """Problems without a `failed` entry: denials have an entry already, and a running request writes its own."""

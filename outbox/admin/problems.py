@@ -21,7 +21,7 @@ from outbox.errors import (
     RefusedError,
     SchemaError,
 )
-from outbox.postgres.pool import DRIVER_ERRORS, reason_of
+from outbox.postgres.pool import DRIVER_ERRORS, REFUSALS, reason_of
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -274,9 +274,11 @@ def _of_database(error: Exception) -> Problem:
         return Problem(Code.INVALID_REQUEST, "the database cannot store a value: a time or number is out of range")
     if isinstance(reason, asyncpg.DataError):
         return Problem(Code.INTERNAL, _IN_THE_LOG)
+    if isinstance(reason, REFUSALS):
+        return Problem(Code.CONFLICT, f"the database refuses the change: {reason_of(reason)}")
     if isinstance(reason, asyncpg.ReadOnlySQLTransactionError):
         detail = "the database is read-only, as a standby is: connect to the primary, or try again after a failover"
-    # It has answered, and its words name the cause: a lock, a full disk, a trigger. Those about a login are for the log only.
+    # It has answered, and its words name the cause: a lock, a full disk. Those about a login are for the log only.
     elif isinstance(reason, asyncpg.PostgresError) and not isinstance(reason, asyncpg.InvalidAuthorizationSpecificationError):
         detail = f"the database reports an error: {reason_of(reason)}"
     else:

@@ -34,9 +34,11 @@ from outbox.masking import Masking, preview, searchable
 from outbox.postgres.dead_letter_writer import Storable
 from outbox.postgres.pool import (
     COMMAND_TIMEOUT,
+    REFUSALS,
     Connection,
     Pool,
     PooledConnection,
+    reason_of,
     roll_back_quietly,
     taken_from,
     unavailable_errors,
@@ -199,10 +201,25 @@ class Changes:
     async def apply(
         self, connection: Connection, request: Request, ids: Sequence[str], queues: frozenset[str]
     ) -> Sequence[Change]:
-        """Applies `request` in the caller's transaction; returns the changes in the order of `ids`. `queues` exist."""
+        """Applies `request` in the caller's transaction; returns the changes in the order of `ids`. `queues` exist.
+
+        A dead letter that the database refuses to change, for example by a trigger, is `REFUSED`. The others are changed.
+        """
         destinations = await self.lock(connection, request, ids)
         split = _RowIds.of(ids)
-        rows = await self._write(connection, request, split, queues, destinations)
+        await connection.execute("savepoint changes", timeout=TIMEOUT)
+        try:
+            rows = await self._write(connection, request, split, queues, destinations)
+        except REFUSALS as error:
+            await connection.execute("rollback to savepoint changes", timeout=TIMEOUT)
+            if len(ids) == 1:
+                return [Change(Item(ids[0], ItemOutcome.REFUSED, f"the database refuses it: {reason_of(error)}"))]
+            # The error does not say which dead letter it is about.
+            middle = len(ids) // 2
+            return [
+                *await self.apply(connection, request, ids[:middle], queues),
+                *await self.apply(connection, request, ids[middle:], queues),
+            ]
         changes = {}
         for row in rows:
             item = Item(row["id"], ItemOutcome(row["outcome"]), row["reason"])

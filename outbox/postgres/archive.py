@@ -14,7 +14,7 @@ from outbox.errors import DatabaseUnavailableError, SchemaError
 from outbox.masking import Masking
 from outbox.ports import DeadMessage
 from outbox.postgres.dead_letter_writer import DeadLetterWriter, Storable, recording_steps
-from outbox.postgres.pool import Connection, Pool, reason_of, taken_from, unavailable_errors
+from outbox.postgres.pool import REFUSALS, Connection, Pool, reason_of, taken_from, unavailable_errors
 from outbox.postgres.queries import TableName, query
 from outbox.postgres.schema import check_archive_tables
 from outbox.postgres.schema.objects import SATELLITES
@@ -26,14 +26,6 @@ IDLE_TIMEOUT = timedelta(seconds=10)
 
 # Of concurrent statements that record one message, one wins. The others are tried again, and then find its row.
 _TRY_AGAIN = (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-# Errors that a message causes.
-_UNSTORABLE = (
-    asyncpg.DataError,
-    asyncpg.IntegrityConstraintViolationError,
-    asyncpg.ProgramLimitExceededError,
-    asyncpg.StatementTooComplexError,
-    asyncpg.PLPGSQLError,
-)
 _log = logging.getLogger("outbox")
 
 
@@ -77,7 +69,7 @@ class PostgresArchive:
                         await self._execute(connection, dead, storable)
                         return ()
         except DatabaseUnavailableError as error:
-            if not isinstance(error.__cause__, _UNSTORABLE):
+            if not isinstance(error.__cause__, REFUSALS):
                 raise
             # The error does not say which message it is about.
             return await self._record_one_by_one(dead)
@@ -102,7 +94,7 @@ class PostgresArchive:
                         # A savepoint: a message that cannot be stored must not undo those before it.
                         async with connection.transaction():
                             await self._execute(connection, [message], storable)
-                    except _UNSTORABLE:
+                    except REFUSALS:
                         # Without headers and properties, which any program may have written.
                         bare = replace(
                             message,
@@ -115,7 +107,7 @@ class PostgresArchive:
                         try:
                             async with connection.transaction():
                                 await self._execute(connection, [bare], Storable("ASCII"))
-                        except _UNSTORABLE as error:
+                        except REFUSALS as error:
                             refused.append(message)
                             _log.error(
                                 "the database refuses the dead letter %s of queue %s, which stays in the broker: %s",

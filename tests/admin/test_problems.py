@@ -53,17 +53,31 @@ async def test_a_read_only_database_is_named(operator: httpx.AsyncClient, connec
     assert "the database is read-only" in answer.json()["detail"]
 
 
-async def test_what_the_database_answers_is_in_the_response_and_in_the_log(
-    operator: httpx.AsyncClient, connection: asyncpg.Connection, caplog: pytest.LogCaptureFixture
+async def test_a_change_that_the_database_refuses_is_a_conflict(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection
 ) -> None:
     await connection.execute("alter table outbox_control add constraint frozen check (false)")
     answer = await operator.post("/pause", json={"scope": "queue", "name": "mail"})
-    assert (answer.status_code, answer.json()["code"]) == (503, "database_unavailable")
-    assert "the database reports an error: CheckViolationError" in answer.json()["detail"]
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+    assert "the database refuses the change: CheckViolationError" in answer.json()["detail"]
     assert 'violates check constraint "frozen"' in answer.json()["detail"]
+    assert "retry-after" not in answer.headers
+
+
+async def test_what_the_database_answers_is_in_the_response_and_in_the_log(
+    operator: httpx.AsyncClient, connection: asyncpg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    await connection.execute(
+        "create function fill() returns trigger language plpgsql as "
+        "$$ begin raise using errcode = '53100', message = 'the disk is full'; end $$; "
+        "create trigger fill before insert on outbox_control for each row execute function fill()"
+    )
+    answer = await operator.post("/pause", json={"scope": "queue", "name": "mail"})
+    assert (answer.status_code, answer.json()["code"]) == (503, "database_unavailable")
+    assert answer.json()["detail"] == "the database reports an error: DiskFullError: the disk is full"
     [line] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert line.startswith("POST /outbox/pause: database_unavailable: ")
-    assert 'violates check constraint "frozen"' in line
+    assert "the disk is full" in line
 
 
 async def test_client_input_in_the_log_is_escaped(viewer: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -37,6 +38,7 @@ from tests.support import eventually
 from tests.support.processes import running
 
 DONE, SKIPPED, FAILED_AGAIN, PENDING = ItemOutcome.DONE, ItemOutcome.SKIPPED, ItemOutcome.FAILED_AGAIN, ItemOutcome.PENDING
+REFUSED = ItemOutcome.REFUSED
 TABLE = TableName("outbox_table")
 ALL = DeadLetterFilter()
 
@@ -129,6 +131,27 @@ async def test_a_letter_belongs_to_one_operation_at_a_time(pool: Pool, dead_lett
     assert at_once(await dead_letters.requeue(ids[0])) == {ids[0]: (SKIPPED, "in operation 1")}
     await dead_letters.cancel(first.id)
     assert at_once(await dead_letters.requeue(ids[0])) == {ids[0]: (DONE, "")}
+
+
+@pytest.mark.parametrize("state", ["P0001", "23514"])
+async def test_a_dead_letter_that_the_database_refuses_to_change_is_refused_and_its_neighbours_are_not(
+    pool: Pool, dead_letters: DeadLetters, state: str
+) -> None:
+    ids = await add_dead_letters(pool, 7)
+    await pool.execute(
+        "create function refuse() returns trigger language plpgsql as "
+        "$$ begin if new.tracking_ids ->> -1 in ('m2', 'm5') then "
+        f"raise using errcode = '{state}', message = 'not this one'; end if; return new; end $$; "
+        "create trigger refuse before insert on outbox_table for each row execute function refuse()"
+    )
+    assert at_once(await dead_letters.requeue(ids[:2])) == {ids[0]: (DONE, ""), ids[1]: (REFUSED, ANY)}
+    ended = await finish(dead_letters, operation(await dead_letters.requeue(ALL)).id)
+    assert (ended.state, ended.counts) == (OperationState.FINISHED, {DONE: 4, REFUSED: 2})
+    refused = [each.item for each in await dead_letters.operation_items(ended.id) if each.item.outcome is REFUSED]
+    assert [item.id for item in refused] == [ids[1], ids[4]]
+    assert all(item.reason.startswith("the database refuses it: ") and "not this one" in item.reason for item in refused)
+    assert sorted(row["message_id"] for row in await outbox(pool)) == ["m1", "m3", "m4", "m6", "m7"]
+    assert await statuses(pool) == ["requeued", "open", "requeued", "requeued", "open", "requeued", "requeued"]
 
 
 async def test_operations_created_at_once_share_no_letter(database: str, pool: Pool) -> None:
@@ -502,7 +525,7 @@ async def test_a_batch_takes_the_same_few_statements_however_many_letters_it_has
         return len(queries)
 
     await statements(1)  # the driver looks up a type or two
-    assert await statements(2) == await statements(500) <= 20
+    assert await statements(2) == await statements(500) <= 21
 
 
 def _logged(pool: Pool, queries: list[str]) -> "_Logged":

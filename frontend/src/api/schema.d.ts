@@ -6214,6 +6214,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
+            /** @description `conflict`: The state does not allow this */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
             /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
@@ -6310,6 +6319,15 @@ export interface operations {
             };
             /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6507,6 +6525,15 @@ export interface operations {
             };
             /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7345,7 +7372,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `not_supported`: The broker does not support this or `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `not_supported`: The broker does not support this or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7464,7 +7491,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `not_supported`: The broker does not support this or `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `not_supported`: The broker does not support this or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7583,7 +7610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `not_supported`: The broker does not support this or `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `not_supported`: The broker does not support this or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7813,7 +7840,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `count_drifted`: The selected dead letters have changed since the dry run or `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `count_drifted`: The selected dead letters have changed since the dry run or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8160,7 +8187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `version_conflict`: It was changed in the meantime */
+            /** @description `conflict`: The state does not allow this or `version_conflict`: It was changed in the meantime */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8267,6 +8294,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
+            /** @description `conflict`: The state does not allow this */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
             /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
@@ -8358,6 +8394,15 @@ export interface operations {
             };
             /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9460,7 +9505,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9570,7 +9615,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9689,7 +9734,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -9808,7 +9853,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10770,6 +10815,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
+            /** @description `conflict`: The state does not allow this */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
             /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
@@ -11121,7 +11175,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `count_drifted`: The selected dead letters have changed since the dry run or `version_conflict`: It was changed in the meantime or `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `count_drifted`: The selected dead letters have changed since the dry run or `version_conflict`: It was changed in the meantime or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11251,7 +11305,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
-            /** @description `count_drifted`: The selected dead letters have changed since the dry run or `request_running`: The same request is still running */
+            /** @description `conflict`: The state does not allow this or `count_drifted`: The selected dead letters have changed since the dry run or `request_running`: The same request is still running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11360,6 +11414,15 @@ export interface operations {
             };
             /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11622,6 +11685,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["OutboxProblem"];
                 };
             };
+            /** @description `conflict`: The state does not allow this */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
             /** @description `body_too_large`: The request body is too large */
             413: {
                 headers: {
@@ -11707,6 +11779,15 @@ export interface operations {
             };
             /** @description `body_too_slow`: The request body arrived too slowly */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutboxProblem"];
+                };
+            };
+            /** @description `conflict`: The state does not allow this */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
