@@ -38,15 +38,11 @@ class Failure:
     def of(cls, error: BaseException, *, worker: str = "", version: str = "", redact: Redact | None = None) -> "Failure":
         """Creates the failure for `error`, with its traceback cut at the front.
 
-        If `redact` raises or does not return text, a placeholder replaces the text.
+        If `redact` raises or does not return text, a placeholder replaces the text. So it does for a message or a traceback
+        that cannot be read.
         """
-        try:
-            message = str(error)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as failure:  # noqa: BLE001  a faulty __str__ of an exception must not hide it
-            message = f"its message cannot be read: {type(failure).__name__}"
-        lines = "".join(traceback.format_exception(error))
+        message = _readable("message", lambda: str(error))
+        lines = _readable("traceback", lambda: "".join(traceback.format_exception(error)))
         # Redact before cutting, which might leave half of a secret that `redact` would not recognize.
         if redact is not None:
             message, lines = _redact(message, redact), _redact(lines, redact)
@@ -134,6 +130,15 @@ DONE = Done()
 DROPPED = Done(dropped=True)
 RETURNED = Returned()
 STALLED = Stalled()
+
+
+def _readable(name: str, read: Callable[[], str]) -> str:
+    try:
+        return read()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as failure:  # noqa: BLE001  faulty methods of an exception must not hide it, or end the worker
+        return f"its {name} cannot be read: {type(failure).__name__}"
 
 
 def _redact(text: str, redact: Redact) -> str:

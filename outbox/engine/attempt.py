@@ -246,12 +246,14 @@ class AttemptRunner:
         failure = self._context.describe(error)
         if isinstance(error, Reject) or (not isinstance(error, RetryAfter) and is_any_of(error, self._options.dead_on)):
             return Dead(Cause.REJECTED, failure)
+        # A subclass of `RetryAfter` with an `__init__` of its own may have no delay, or another value. Then the policy decides.
+        delay = getattr(error, "delay", None) if isinstance(error, RetryAfter) else None
         return self._policy.decide(
             failure,
             attempt=run.attempt,
             now=self._context.now(),
             expires_at=run.message.expires_at,
-            delay=error.delay if isinstance(error, RetryAfter) else None,
+            delay=delay if isinstance(delay, timedelta) and delay >= timedelta(0) else None,
             error=error,
         )
 
@@ -376,9 +378,14 @@ async def _await_with_limit(call: Awaitable[object], limit: timedelta) -> None:
 
 def is_any_of(error: BaseException, types: tuple[type[BaseException], ...]) -> bool:
     """Whether `error`, or any error nested in an exception group, is an instance of `types`."""
-    return isinstance(error, types) or (
-        isinstance(error, BaseExceptionGroup) and any(is_any_of(part, types) for part in error.exceptions)
-    )
+    pending = [error]
+    while pending:  # no recursion: groups may be nested deeper than Python calls
+        each = pending.pop()
+        if isinstance(each, types):
+            return True
+        if isinstance(each, BaseExceptionGroup):
+            pending.extend(each.exceptions)
+    return False
 
 
 def is_for_us(error: BaseException, task: "asyncio.Task[object] | None") -> bool:

@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from outbox import Consumer, Reject, consume, get_tracking_ids
+from outbox import Consumer, Reject, RetryAfter, consume, get_tracking_ids
 from outbox.errors import ConfigurationError, DurationError, SignatureError
 from tests.worker import postponed
 from tests.worker.support import handled
@@ -359,12 +359,36 @@ class Unspeakable(Exception):
         raise AttributeError("reason")
 
 
+class RateLimitedError(RetryAfter):
+    """A subclass that does not call the `__init__` of its base class, and has the delay as another value."""
+
+    def __init__(self, **attributes: object) -> None:
+        vars(self).update(attributes)
+
+
+def unreadable_syntax_error() -> SyntaxError:
+    """An error of a parser of templates, from which Python cannot make a traceback."""
+    error = SyntaxError("line 5")
+    error.text = 5  # type: ignore[assignment]
+    return error
+
+
+def nested(depth: int) -> Exception:
+    error: Exception = ValueError("inside")
+    for _ in range(depth):
+        error = ExceptionGroup("around", [error])
+    return error
+
+
 @pytest.mark.parametrize(
     "error",
     [
         *(SystemExit(3), GeneratorExit(), Odd(), asyncio.CancelledError()),
         *(StopAsyncIteration(), pytest.fail.Exception("no"), Unspeakable()),
+        *(RateLimitedError(), RateLimitedError(delay=5), RateLimitedError(delay=timedelta(-1))),
+        *(unreadable_syntax_error(), nested(10_000)),
     ],
+    ids=lambda error: type(error).__name__,
 )
 async def test_any_error_of_a_handler_fails_its_message_only(error: BaseException) -> None:
     calls: list[int] = []
@@ -374,7 +398,7 @@ async def test_any_error_of_a_handler_fails_its_message_only(error: BaseExceptio
         if attempt_count == 1:
             raise error
 
-    await handled(Consumer("order.*", handle, retry_delays=("0",)), b"{}")
+    await handled(Consumer("order.*", handle, retry_delays=("0",), dead_on=KeyError), b"{}")
     assert calls == [1, 2]
 
 
