@@ -70,7 +70,8 @@ class UnsupportedHandleError(OutboxError, TypeError):
 
 
 class SignatureError(OutboxError, TypeError):
-    """A consumer callback whose parameters cannot be supplied. Raised when the consumer is created."""
+    """A consumer callback whose parameters cannot be supplied: raised when the consumer is created. Or one whose call starts
+    nothing, because it returns a coroutine or a generator: then its attempt has failed."""
 
 
 class TransactionRequiredError(OutboxError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from time import perf_counter
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -32,6 +33,7 @@ from outbox.errors import (
     MalformedMessageError,
     Reject,
     RetryAfter,
+    SignatureError,
     UnknownKeyError,
 )
 from outbox.ports import AttemptSpan, Delivery, Observer, Tracer, Unit, UnitsOfWork
@@ -190,10 +192,10 @@ class AttemptRunner:
             body = self.read(run)
             follow(run.message.tracking_ids, (run.message.id, self._queue))
             if self.transactions is None:
-                await self.invoke(self._inputs(run, body, _NO_UNIT))
+                refuse_unstarted(await self.invoke(self._inputs(run, body, _NO_UNIT)))
             else:
                 async with self.transactions.begin((run.message.id,), run.delivery.ending) as unit:
-                    await self.invoke(self._inputs(run, body, unit))
+                    refuse_unstarted(await self.invoke(self._inputs(run, body, unit)))
             outcome = DONE
         except NotBegunError as error:
             outcome = error.outcome
@@ -371,9 +373,20 @@ class AttemptRunner:
         return DONE
 
 
-async def _await_with_limit(call: Awaitable[object], limit: timedelta) -> None:
+async def _await_with_limit(call: Awaitable[object], limit: timedelta) -> object:
     with time_limit(limit):
-        await call
+        return await call
+
+
+def refuse_unstarted(result: object) -> None:
+    """Raises `SignatureError` if a handler's result is work that nothing will start, such as a coroutine without `await`."""
+    if isinstance(result, CoroutineType | GeneratorType | AsyncGeneratorType):
+        if isinstance(result, CoroutineType):
+            result.close()  # or else Python warns of it at some later time
+        raise SignatureError(
+            f"the handler returned {type(result).__name__} {result.__qualname__!r}, which nothing runs: await it, or for a "
+            f"generator write a function without yield"
+        )
 
 
 def is_any_of(error: BaseException, types: tuple[type[BaseException], ...]) -> bool:

@@ -10,7 +10,7 @@ from outbox.core.codec import BODY_STORE
 from outbox.core.events import BatchFailed
 from outbox.core.outcome import DONE, RETURNED, DeliveryOutcome, Done, Failure
 from outbox.core.tracking import follow
-from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, is_for_us
+from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, is_for_us, refuse_unstarted
 from outbox.engine.consumer import Consumer
 from outbox.engine.signature import BatchInputs, Inputs
 from outbox.engine.transactions import NotBegunError
@@ -150,7 +150,7 @@ class BatchCollector:
     async def _call(self, members: Sequence[_Member]) -> Sequence[_Member]:
         """Calls the callback with the members that were not handled before, commits, and returns those members."""
         if self._runner.transactions is None:
-            await self._runner.invoke(_inputs(members, {}))
+            refuse_unstarted(await self._runner.invoke(_inputs(members, {})))
             return members
         async with self._runner.transactions.begin(list({member.run.message.id for member in members})) as unit:
             if self._with_inbox:
@@ -162,7 +162,7 @@ class BatchCollector:
             if any(self._runner.has_expired(member.run) for member in members):  # while they waited for the transaction
                 raise NotBegunError(EXPIRED)
             if members:
-                await self._runner.invoke(_inputs(members, unit.resources))
+                refuse_unstarted(await self._runner.invoke(_inputs(members, unit.resources)))
         return members
 
 

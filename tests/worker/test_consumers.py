@@ -220,6 +220,40 @@ async def test_methods_partials_callable_objects_and_wrapped_functions_work() ->
     ]
 
 
+def unawaited(callback: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """A decorator that forgets to await what it decorates."""
+
+    @functools.wraps(callback)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return callback(*args, **kwargs)
+
+    return wrapper
+
+
+def called_in_a_thread(callback: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(callback)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return callback(*args, **kwargs)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("options", [{}, {"batch": True}, {"timeout": "20s"}, {"inbox": True}, {"batch": True, "inbox": True}])
+async def test_a_handler_that_returns_what_nothing_runs_has_failed(options: dict[str, Any], database: str) -> None:
+    async def handle(orders: list[Any]) -> None: ...
+
+    consumer = Consumer("order.*", unawaited(handle), "mail", retry_delays=(), **options)
+    with pytest.raises(AssertionError, match=r"SignatureError: the handler returned coroutine '.*handle', which nothing runs"):
+        await handled(consumer, b"[7]", b"[8]", db_engine_url=database)
+
+
+@pytest.mark.parametrize("callback", [generating, sync_generating])
+async def test_a_generator_that_a_decorator_hides_has_failed(callback: Callable[..., Any]) -> None:
+    consumer = Consumer("order.*", called_in_a_thread(callback), "mail", retry_delays=())
+    with pytest.raises(AssertionError, match=r"SignatureError: the handler returned .*generator '.*generating'"):
+        await handled(consumer, b'{"id": 7}')
+
+
 tenant: ContextVar[str] = ContextVar("tenant", default="none")
 
 
