@@ -298,6 +298,11 @@ def _plan_of(callback: Callable[..., Any], event: Event[Any] | None, *, batch: b
     """Plans the call. Raises if the event's model does not fit the callback, or if an upcaster is missing."""
     plan = plan_call(callback, batch=batch)
     if event is None:
+        if plan.body_type is BaseModel:
+            raise SignatureError(
+                f"the body of {queue_of(callback)} is annotated with BaseModel, which has no fields: annotate it with your "
+                f"model, or with dict"
+            )
         return plan
     event.check()
     if plan.body_type not in (Any, object) and not (

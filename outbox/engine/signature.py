@@ -103,7 +103,8 @@ def decoder_for(annotation: Any) -> Decode:
     try:
         validated = TypeAdapter(rest).validate_json
     except PydanticUserError as error:
-        raise TypeError(f"pydantic cannot validate it: {error.message.partition('.')[0]}") from error
+        # Its first sentence. Not up to the first dot, which may be one within a name.
+        raise TypeError(f"pydantic cannot validate it: {error.message.partition('. ')[0].rstrip('.')}") from error
 
     def decode_or_take(body: bytes) -> object:
         try:

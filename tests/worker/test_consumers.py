@@ -15,6 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from outbox import Consumer, Reject, RetryAfter, consume, get_tracking_ids
+from outbox.contracts import Event
 from outbox.errors import ConfigurationError, DurationError, SignatureError
 from tests.worker import postponed
 from tests.worker.support import handled
@@ -367,8 +368,18 @@ def test_arguments_may_be_positional_as_in_the_predecessor() -> None:
 def test_a_class_that_pydantic_does_not_support_is_refused_when_the_consumer_is_created() -> None:
     async def handle(body: Stranger) -> None: ...
 
-    with pytest.raises(SignatureError, match=r"Stranger.*which a body cannot be decoded to"):
+    with pytest.raises(
+        SignatureError, match=r"Stranger.*which a body cannot be decoded to.* schema for <class '.*Stranger'>\. A"
+    ):
         Consumer("#", handle)
+
+
+def test_a_model_without_fields_is_refused_unless_an_event_has_the_model() -> None:
+    async def handle(body: BaseModel) -> None: ...
+
+    with pytest.raises(SignatureError, match=r"handle is annotated with BaseModel, .*: annotate it with your model"):
+        Consumer("#", handle)
+    assert consume(Event("order.placed", Order))(handle).plan.body_type is Order
 
 
 async def test_annotations_may_be_postponed_and_name_what_is_local() -> None:
