@@ -7,7 +7,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol, Unpack
@@ -32,6 +32,7 @@ _EXTENSION = re.compile(r"[a-z0-9]+")
 _INTEGERS = range(-(2**31), 2**31)
 # RFC 3339 allows more digits of a second than Python reads, and Python more forms of a time than RFC 3339.
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d{1,6})?\d*([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_CHARSET = re.compile(r';\s*charset="?([^\s";]+)', re.IGNORECASE)
 # HTTP's binding encodes everything but visible ASCII, and of that the quotation mark and the percent sign.
 _NOT_QUOTED = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%')
 
@@ -206,9 +207,9 @@ def decode(
     """Returns the event that was received with `headers`: a mapping, or pairs of name and value, with text or bytes as values.
 
     Recognises the mode by the content type, which is taken from the header "content-type" if it is not given, and binary
-    headers by any of the prefixes. Names are not case-sensitive. JSON data is parsed, `text/…` is decoded as UTF-8, and other
-    data stays bytes. Raises `MalformedMessageError`, which names what is missing or invalid, for anything but an event of
-    version 1.0; a batch of events is none.
+    headers by any of the prefixes. Names are not case-sensitive. JSON data is parsed, `text/…` is decoded, as UTF-8 or in the
+    `charset` of the content type, and other data stays bytes. Raises `MalformedMessageError`, which names what is missing or
+    invalid, for anything but an event of version 1.0; a batch of events is none.
     """
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     found = {name.lower(): value.decode(errors="replace") if isinstance(value, bytes) else value for name, value in pairs}
@@ -216,7 +217,7 @@ def decode(
     if (content_type or "").lower().startswith(_ANY_FORMAT):
         if (content_type or "").partition(";")[0].strip().lower() != STRUCTURED:
             raise MalformedMessageError(f"only {STRUCTURED} can be read, not {content_type}")
-        return _from_structured(body)
+        return _from_structured(body, content_type)
     attributes: dict[str, Any] = {}
     for name, value in found.items():
         prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
@@ -251,14 +252,16 @@ def _encoded_data(event: CloudEvent) -> bytes:
     data = event.data
     if data is None:
         return b""
-    if isinstance(data, str) and not is_json(event.datacontenttype):
-        try:
-            return data.encode()
-        except UnicodeEncodeError as error:
-            raise EncodingError(f"data of {event.datacontenttype} is not valid text: {error}") from error
-    if not isinstance(data, bytes | bytearray | memoryview) and not is_json(event.datacontenttype):
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    if is_json(event.datacontenttype):
+        data = encode_body(data, routing_key=event.type)[0].decode()
+    if not isinstance(data, str):
         raise EncodingError(f"data of {event.datacontenttype} must be text or bytes, not {type(data).__name__}")
-    return encode_body(data, routing_key=event.type)[0]
+    try:
+        return data.encode(_charset(event.datacontenttype))
+    except (ValueError, LookupError) as error:
+        raise EncodingError(f"data of {event.datacontenttype} is not valid text: {error}") from error
 
 
 def _structured_body(event: CloudEvent) -> bytes:
@@ -267,8 +270,10 @@ def _structured_body(event: CloudEvent) -> bytes:
     if data is not None and is_json(event.datacontenttype):
         encoded = isinstance(data, bytes | bytearray | memoryview)
         try:
-            whole["data"] = json.loads(_encoded_data(event)) if encoded or isinstance(data, BaseModel) else data
-        except ValueError as error:
+            whole["data"] = (
+                _json(_encoded_data(event), event.datacontenttype) if encoded or isinstance(data, BaseModel) else data
+            )
+        except (ValueError, LookupError) as error:
             raise EncodingError(f"data of {event.type!r} is not the JSON that its content type says: {error}") from error
     elif isinstance(data, str):
         whole["data"] = data
@@ -277,10 +282,10 @@ def _structured_body(event: CloudEvent) -> bytes:
     return encode_body(whole, routing_key=event.type)[0]
 
 
-def _from_structured(body: bytes) -> CloudEvent:
+def _from_structured(body: bytes, content_type: str | None) -> CloudEvent:
     try:
-        whole = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        whole = _json(body, content_type)
+    except (ValueError, LookupError, RecursionError) as error:
         raise MalformedMessageError(f"the CloudEvent is not JSON: {error}") from error
     if not isinstance(whole, dict):
         raise MalformedMessageError("the CloudEvent is not a JSON object")
@@ -298,17 +303,22 @@ def _decoded_data(body: bytes, content_type: object) -> Any:
         return body or None
     if not body:
         return None
-    decode_as: Callable[[bytes], Any]
-    if is_json(content_type):
-        decode_as = json.loads
-    elif content_type.lower().startswith("text/"):
-        decode_as = bytes.decode
-    else:
-        return body
     try:
-        return decode_as(body)
-    except (ValueError, RecursionError) as error:
+        if is_json(content_type):
+            return _json(body, content_type)
+        return body.decode(_charset(content_type)) if content_type.lower().startswith("text/") else body
+    except (ValueError, LookupError, RecursionError) as error:
         raise MalformedMessageError(f"the data is not {content_type}: {error}") from error
+
+
+def _json(body: bytes, content_type: str | None) -> Any:
+    # Without a charset, `json` recognises UTF-8, UTF-16 and UTF-32.
+    return json.loads(body.decode(_charset(content_type)) if _CHARSET.search(content_type or "") else body)
+
+
+def _charset(content_type: str | None) -> str:
+    found = _CHARSET.search(content_type or "")
+    return "utf-8" if found is None else found[1]
 
 
 def _checked(attributes: dict[str, Any], data: Any) -> CloudEvent:

@@ -1,6 +1,7 @@
 """CloudEvents: the `cloudevents` package reads what we write, and we read what it writes; on RabbitMQ, Kafka and HTTP."""
 
 import asyncio
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -145,9 +146,27 @@ def test_data_that_its_content_type_does_not_allow_is_refused() -> None:
         cloudevents.message(CloudEvent(source="/shop", type="a", data={}, datacontenttype="text/xml"))
     with pytest.raises(EncodingError, match="data of text/plain is not valid text"):
         cloudevents.message(CloudEvent(source="/shop", type="a", data="half an emoji: \ud83d", datacontenttype="text/plain"))
+    with pytest.raises(EncodingError, match="data of text/plain; charset=latin-1 is not valid text"):
+        cloudevents.message(CloudEvent(source="/shop", type="a", data="żółw", datacontenttype="text/plain; charset=latin-1"))
     invalid = CloudEvent(source="/shop", type="a", data=b"{", datacontenttype="application/json")
     with pytest.raises(EncodingError, match="is not the JSON"):
         cloudevents.message(invalid, structured=True)
+
+
+@pytest.mark.parametrize("structured", [False, True], ids=["binary", "structured"])
+@pytest.mark.parametrize(("data", "media_type"), [("Möwe", "text/plain"), ({"bird": "Möwe"}, "application/json")])
+def test_data_is_written_and_read_in_the_charset_of_its_content_type(data: object, media_type: str, structured: bool) -> None:
+    event = CloudEvent(
+        source="/shop", type="a", id="1", time=AT, data=data, datacontenttype=f'{media_type}; Charset="ISO-8859-1"'
+    )
+    encoded = cloudevents.encode(event, structured=structured)
+    assert cloudevents.decode(encoded.headers, encoded.body, encoded.content_type) == event
+    raw = json.dumps(data, ensure_ascii=False) if isinstance(data, dict) else str(data)
+    received = cloudevents.decode(BINARY, raw.encode("iso-8859-1"), event.datacontenttype)
+    assert received.data == data
+    assert (
+        cloudevents.decode({}, cloudevents.encode(received, structured=True).body, "application/cloudevents+json") == received
+    )
 
 
 BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/shop", "ce-type": "a"}
@@ -164,6 +183,8 @@ BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/shop", "ce-type"
         (BINARY | {"ce-my-name": "a"}, b"", None, "extension 'my-name'"),
         (BINARY, b"{", "application/json", "the data is not application/json"),
         (BINARY, b"\xff", "text/plain", "the data is not text/plain"),
+        (BINARY, b"a", "text/plain; charset=klingon", "the data is not text/plain; charset=klingon: unknown encoding"),
+        ({}, b"{}", "application/cloudevents+json; charset=klingon", "is not JSON: unknown encoding"),
         ({}, b"{", "application/cloudevents+json", "is not JSON"),
         ({}, b"[]", "application/cloudevents+json", "is not a JSON object"),
         (
