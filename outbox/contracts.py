@@ -71,7 +71,7 @@ class Event(Generic[ModelT]):
         once; any other exception is a failed attempt. Raises `ConfigurationError` for a version that needs no upcaster or
         already has one.
         """
-        if not self.oldest <= from_ < self.version:
+        if at_least_one("from_", from_) not in range(self.oldest, self.version):
             raise ConfigurationError(
                 f"{self.routing_key!r} accepts the versions {self.oldest} to {self.version}: it needs no upcaster from {from_}"
             )

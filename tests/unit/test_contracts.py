@@ -159,9 +159,11 @@ def test_an_upcaster_for_no_version_twice_or_async_is_refused() -> None:
     async def later(body: dict[str, Any]) -> dict[str, Any]:
         return body
 
-    for unused in (0, 3):
-        with pytest.raises(ConfigurationError, match=f"needs no upcaster from {unused}"):
-            event.upcast(from_=unused)
+    with pytest.raises(ConfigurationError, match="needs no upcaster from 3"):
+        event.upcast(from_=3)
+    for wrong in (0, "1", None, True):
+        with pytest.raises(ConfigurationError, match=f"from_ must be a whole number from 1 to .*, not {wrong!r}"):
+            event.upcast(from_=wrong)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="not async"):
         event.upcast(from_=1)(later)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="already has an upcaster from version 1"):
