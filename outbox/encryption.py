@@ -13,6 +13,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import NamedTuple, Protocol, Self
 
 from outbox.core.codec import ENCRYPTION
@@ -139,6 +140,10 @@ class Encryption:
             # Without its value, which may be a key.
             raise ConfigurationError(
                 f"keys must have the methods of outbox.encryption.KeyProvider, not be {type(self.keys).__name__}"
+            )
+        if iscoroutinefunction(self.keys.wrap) or iscoroutinefunction(self.keys.unwrap):
+            raise ConfigurationError(
+                f"wrap and unwrap of {type(self.keys).__name__} must not be async: they are called in the middle of publishing"
             )
 
     def encrypt(self, body: bytes, *, message_id: str) -> tuple[bytes, str]:

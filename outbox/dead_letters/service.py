@@ -103,6 +103,10 @@ class DeadLetters:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if not isinstance(inbox_retention, timedelta) or inbox_retention <= timedelta(0):
             raise ConfigurationError(f"inbox_retention is a timedelta longer than zero, not {inbox_retention!r}")
+        if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
+            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
+        if large_bodies is not None and not callable(getattr(large_bodies, "get", None)):
+            raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
         self._retention = inbox_retention
         self._url = "" if db_engine_url is None else postgres_url(db_engine_url)
         self._pool = db_pool

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from outbox import OutboxMessage, Publisher, Worker
 from outbox.admin import Admin
+from outbox.dead_letters import DeadLetters
 from outbox.encryption import Encryption, StaticKeys, WrappedKey
 from outbox.engine.index_keys import IndexKeys
 from outbox.engine.rows import rows_of
@@ -170,6 +171,19 @@ def test_arguments_are_checked_when_objects_are_created() -> None:
         Worker(broker=MemoryBroker(), encryption=KEYS)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"must be an outbox\.encryption\.Encryption"):
         Admin("postgresql://host/shop", encryption=KEYS)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"must be an outbox\.encryption\.Encryption"):
+        DeadLetters("postgresql://host/shop", encryption=KEYS)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"must be an outbox\.large_bodies\.LargeBodies"):
+        DeadLetters("postgresql://host/shop", large_bodies="bodies")  # type: ignore[arg-type]
+
+
+def test_an_async_key_provider_is_refused() -> None:
+    class Later(KeyService):
+        async def unwrap(self, key_id: str, wrapped: bytes) -> bytes:  # type: ignore[override]
+            return super().unwrap(key_id, wrapped)
+
+    with pytest.raises(ConfigurationError, match="wrap and unwrap of Later must not be async"):
+        Encryption(Later())
 
 
 KEY = b"the secret key"
@@ -183,6 +197,7 @@ KEY = b"the secret key"
         lambda given: Publisher(encryption=given),
         lambda given: Worker(broker=MemoryBroker(), encryption=given),
         lambda given: Admin("postgresql://host/shop", encryption=given),
+        lambda given: DeadLetters("postgresql://host/shop", encryption=given),
     ],
 )
 def test_the_error_of_a_key_in_place_of_what_is_made_of_it_does_not_show_it(take: Callable[[Any], object], given: Any) -> None:
