@@ -98,10 +98,13 @@ def publisher_for(
         publisher: the publisher to bind; by default one that writes to `outbox_table`.
         scope: the scope with which the application depends on its session. "request" commits after the response was sent.
     """
-    if isinstance(get_session, async_sessionmaker | sessionmaker):
-        raise ConfigurationError(
-            "publisher_for takes a session dependency, such as transactional(…) returns, not a session factory"
-        )
+    if isinstance(get_session, async_sessionmaker | sessionmaker) or not callable(get_session):
+        instead = "a session factory" if callable(get_session) else type(get_session).__name__
+        raise ConfigurationError(f"publisher_for takes a session dependency, such as transactional(…) returns, not {instead}")
+    if publisher is not None and (isinstance(publisher, type) or not callable(getattr(publisher, "publish", None))):
+        raise ConfigurationError(f"publisher must be a Publisher, such as Publisher(expiration=60), not {publisher!r:.80}")
+    if scope not in ("function", "request", None):
+        raise ConfigurationError(f"scope must be 'function', 'request' or None, not {scope!r}")
     source = publisher if publisher is not None else Publisher()
     check_route = RouteCheck(get_session, scope)
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from outbox import BoundPublisher, ensure_outbox_table_async
+from outbox import BoundPublisher, Publisher, ensure_outbox_table_async
 from outbox.errors import ConfigurationError
 from outbox.fastapi import publisher_for, transactional
 from tests.fastapi.support import client_of, routing_keys
@@ -96,6 +96,13 @@ async def test_a_host_s_tests_replace_the_publisher_by_one_that_records() -> Non
 def test_what_is_no_session_dependency_is_refused_at_once() -> None:
     with pytest.raises(ConfigurationError, match="publisher_for takes a session dependency"):
         publisher_for(sessionmaker())
+    with pytest.raises(ConfigurationError, match="publisher_for takes a session dependency, .* not NoneType"):
+        publisher_for(None)  # type: ignore[arg-type]
+    for wrong in (Publisher, "outbox_table"):
+        with pytest.raises(ConfigurationError, match=r"publisher must be a Publisher, such as Publisher\(expiration=60\), not"):
+            publisher_for(list, publisher=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="scope must be 'function', 'request' or None, not 'Function'"):
+        publisher_for(list, scope="Function")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="transactional takes an async_sessionmaker, not Engine"):
         transactional(create_engine("postgresql://db/x"))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="transactional takes an async_sessionmaker, not sessionmaker: for sync"):
