@@ -207,22 +207,31 @@ async def supervised(
             raise OutboxError("the server is shutting down")
 
     checks = {name: partial(part_is_healthy, name) for name in supervision.names} | {"server": is_not_stopping}
+    only: BaseException | None = None
     with (health or HealthChecks()).including(checks):
-        async with asyncio.TaskGroup() as group:
-            tasks = supervision.start(group)
-            watch = group.create_task(supervision.end_with_server(tasks))
-            try:
-                yield supervision
-            except BaseException:
-                # The server was asked to exit twice, or the application failed: no grace period.
-                supervision.stop()
-                await cancel(tasks)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = supervision.start(group)
+                watch = group.create_task(supervision.end_with_server(tasks))
+                try:
+                    yield supervision
+                except BaseException:
+                    # The server was asked to exit twice, or the application failed: no grace period.
+                    supervision.stop()
+                    await cancel(tasks)
+                    raise
+                else:
+                    supervision.stop()
+                    await supervision.drained(tasks)
+                finally:
+                    watch.cancel()
+        except BaseExceptionGroup as errors:
+            # The task group puts an error of the block into a group, too, and the application would not recognise its own.
+            if len(errors.exceptions) > 1:
                 raise
-            else:
-                supervision.stop()
-                await supervision.drained(tasks)
-            finally:
-                watch.cancel()
+            only = errors.exceptions[0]
+    if only is not None:  # here, where its context is not the group
+        raise only
 
 
 async def drain(tasks: Collection[asyncio.Task[None]], grace_period: timedelta, *, left: timedelta | None = None) -> None:

@@ -181,6 +181,18 @@ async def test_a_lifespan_runs_every_part_that_it_is_given() -> None:
     assert not any(working.running for working in made.values())
 
 
+@pytest.mark.parametrize("error", [ValueError("of the host"), ExceptionGroup("of the host", [ValueError()]), SystemExit(3)])
+async def test_an_error_of_the_host_arrives_as_it_is(error: BaseException) -> None:
+    working = Working()
+    app = FastAPI(lifespan=outbox_lifespan(relay=lambda _app: working))
+    with pytest.raises(type(error)) as caught:
+        async with app.router.lifespan_context(app):
+            raise error
+    assert caught.value is error
+    assert error.__context__ is None
+    assert not working.running
+
+
 async def test_a_host_can_run_maintenance(database_url: str) -> None:
     await ensure_outbox_schema_async(database_url)
     app = FastAPI(lifespan=outbox_lifespan(maintainer=lambda _app: Maintenance(database_url)))
