@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -207,31 +207,38 @@ async def supervised(
             raise OutboxError("the server is shutting down")
 
     checks = {name: partial(part_is_healthy, name) for name in supervision.names} | {"server": is_not_stopping}
-    only: BaseException | None = None
-    with (health or HealthChecks()).including(checks):
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = supervision.start(group)
-                watch = group.create_task(supervision.end_with_server(tasks))
-                try:
-                    yield supervision
-                except BaseException:
-                    # The server was asked to exit twice, or the application failed: no grace period.
-                    supervision.stop()
-                    await cancel(tasks)
-                    raise
-                else:
-                    supervision.stop()
-                    await supervision.drained(tasks)
-                finally:
-                    watch.cancel()
-        except BaseExceptionGroup as errors:
-            # The task group puts an error of the block into a group, too, and the application would not recognise its own.
-            if len(errors.exceptions) > 1:
+    with (health or HealthChecks()).including(checks), plain_error():
+        async with asyncio.TaskGroup() as group:
+            tasks = supervision.start(group)
+            watch = group.create_task(supervision.end_with_server(tasks))
+            try:
+                yield supervision
+            except BaseException:
+                # The server was asked to exit twice, or the application failed: no grace period.
+                supervision.stop()
+                await cancel(tasks)
                 raise
-            only = errors.exceptions[0]
-    if only is not None:  # here, where its context is not the group
-        raise only
+            else:
+                supervision.stop()
+                await supervision.drained(tasks)
+            finally:
+                watch.cancel()
+
+
+@contextmanager
+def plain_error() -> Iterator[None]:
+    """Raises the only error of a task group in place of the group: an application would not recognise its own in there."""
+    try:
+        yield
+    except BaseExceptionGroup as errors:
+        if len(errors.exceptions) > 1:
+            raise
+        only = errors.exceptions[0]
+        context = only.__context__
+        try:
+            raise only
+        finally:
+            only.__context__ = context  # it was not raised while the group was handled
 
 
 async def drain(tasks: Collection[asyncio.Task[None]], grace_period: timedelta, *, left: timedelta | None = None) -> None:

@@ -96,7 +96,7 @@ async def test_a_host_s_tests_replace_the_publisher_by_one_that_records() -> Non
 def test_what_is_no_session_dependency_is_refused_at_once() -> None:
     with pytest.raises(ConfigurationError, match="publisher_for takes a session dependency"):
         publisher_for(sessionmaker())
-    with pytest.raises(ConfigurationError, match="publisher_for takes a session dependency, .* not NoneType"):
+    with pytest.raises(ConfigurationError, match=r"publisher_for takes a session dependency, .* not NoneType"):
         publisher_for(None)  # type: ignore[arg-type]
     for wrong in (Publisher, "outbox_table"):
         with pytest.raises(ConfigurationError, match=r"publisher must be a Publisher, such as Publisher\(expiration=60\), not"):

@@ -183,7 +183,7 @@ def test_an_async_key_provider_is_refused() -> None:
             return super().unwrap(key_id, wrapped)
 
     with pytest.raises(ConfigurationError, match="wrap and unwrap of Later must not be async"):
-        Encryption(Later())
+        Encryption(Later())  # type: ignore[arg-type]
 
 
 KEY = b"the secret key"
