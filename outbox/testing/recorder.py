@@ -296,6 +296,8 @@ class RecordedPublisher(Recording):
     def __init__(self, publisher: "Publisher | BoundPublisher[Any]") -> None:
         super().__init__()
         self._publisher: Any = publisher
+        # Of the publisher that a bound one is made of.
+        self._expiration = getattr(getattr(publisher, "_publisher", publisher), "_expiration", None)
 
     def publish(self, *arguments: Any, **options: Any) -> Any:
         """Calls `publish` of the publisher, and records the message when it succeeds."""
@@ -321,9 +323,10 @@ class RecordedPublisher(Recording):
 
     def _recorded(self, result: Any, messages: Sequence[OutboxMessage], *, one: bool) -> Any:
         def record(ids: Any) -> Any:
-            for message, row, id_ in zip(messages, rows_of(messages), [ids] if one else ids, strict=True):
+            rows = rows_of(messages, default_expiration=self._expiration)
+            for message, row, id_ in zip(messages, rows, [ids] if one else ids, strict=True):
                 if id_ is not None:
-                    self._record(message, row, id_)
+                    self._record(replace(message, expiration=row.expiration), row, id_)
             return ids
 
         async def record_later() -> Any:
@@ -361,4 +364,13 @@ def _decoded(content: bytes, content_type: str) -> Any:
 def _contains(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping) and isinstance(value, Mapping):
         return all(key in value and _contains(value[key], part) for key, part in wanted.items())
-    return bool(value == wanted)
+    return _is_equal(value, wanted)
+
+
+def _is_equal(value: Any, wanted: Any) -> bool:
+    """Whether two values are equal in JSON, where `true` is not 1."""
+    if isinstance(value, dict) and isinstance(wanted, dict):
+        return value.keys() == wanted.keys() and all(_is_equal(value[key], part) for key, part in wanted.items())
+    if isinstance(value, list) and isinstance(wanted, list):
+        return len(value) == len(wanted) and all(map(_is_equal, value, wanted))
+    return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)

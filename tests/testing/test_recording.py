@@ -38,6 +38,14 @@ async def test_published_messages_are_found_by_key_and_body() -> None:
     publisher.assert_published("user.created", times=2)
 
 
+async def test_true_is_not_the_number_one() -> None:
+    publisher = RecordingPublisher()
+    await publisher.publish("user.created", {"admin": True, "badges": [{"count": 1, "gold": False}], "karma": 1})
+    for body in ({"admin": 1}, {"karma": True}, {"badges": [{"count": 1, "gold": 0}]}, {"badges": [{"count": 1}]}):
+        publisher.assert_not_published("user.created", body)
+    publisher.assert_published("user.created", {"admin": True, "badges": [{"count": 1, "gold": False}], "karma": 1.0})
+
+
 async def test_an_assertion_that_fails_lists_what_was_published_instead() -> None:
     publisher = RecordingPublisher()
     with pytest.raises(AssertionError, match="Nothing was published"):
@@ -200,6 +208,31 @@ async def test_a_message_expires_as_one_that_a_relay_sends() -> None:
     await work_off(broker, [remind])
     assert handled == [2]
     assert [letter.cause for letter in broker.dead_letters("reminders")] == ["expired"]
+
+
+async def test_a_recorded_message_has_the_default_expiration_of_its_publisher(database_url: str) -> None:
+    await ensure_outbox_table_async(database_url)
+    connection, broker, handled = await asyncpg.connect(database_url), MemoryBroker(), list[int]()
+
+    @consume("remind", queue="reminders")
+    async def remind(number: int) -> None:
+        handled.append(number)
+
+    try:
+        await work_off(broker, [remind])
+        async with connection.transaction():
+            publisher = recorded(Publisher(expiration=timedelta(microseconds=1)))
+            await publisher.publish(connection, "remind", 1)
+            await publisher.publish(connection, "remind", 2, expiration=60)
+            bound = recorded(BoundPublisher(Publisher(expiration=timedelta(microseconds=1)), connection))
+            await bound.publish("remind", 3)
+        await publisher.send_to(broker)
+        await bound.send_to(broker)
+        await work_off(broker, [remind])
+    finally:
+        await connection.close()
+    assert handled == [2]
+    assert len(broker.dead_letters("reminders")) == 2
 
 
 async def test_a_handler_that_hangs_is_cancelled_after_the_patience() -> None:
