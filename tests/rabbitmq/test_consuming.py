@@ -258,10 +258,11 @@ async def test_an_outage_is_over_for_a_consumer_that_was_paused_in_it(
     proxy = proxied(broker_url)
     through = make_broker(proxy.url, observer=recorder)
     for round_ in (1, 2):
+        reported = len(recorder.of(DependencyLost))
         async with consuming(through):
             proxy.refuse()
             proxy.cut()
-            await eventually(lambda: len(recorder.of(DependencyLost)) == round_)  # noqa: B023
+            await eventually(lambda: len(recorder.of(DependencyLost)) > reported)  # noqa: B023
         proxy.accept()
         async with consuming(through):
             assert len(recorder.of(DependencyRestored)) == round_
@@ -395,7 +396,7 @@ async def test_an_error_on_one_channel_stops_no_other_and_is_repaired(broker: Ra
         assert stock.received == 1
 
 
-async def test_consumers_recover_after_the_broker_was_killed_and_report_it_once(
+async def test_consumers_recover_after_the_broker_was_killed_and_report_each_reason_once(
     make_broker: MakeBroker, own_rabbitmq: OwnRabbitMQ
 ) -> None:
     recorder = Recorder()
@@ -411,7 +412,38 @@ async def test_consumers_recover_after_the_broker_was_killed_and_report_it_once(
         assert (await mail.next(90)).message.id == first.message.id
         await stock.next(90)
         await eventually(lambda: recorder.of(DependencyRestored))
-    assert len(recorder.of(DependencyLost)) == 1
+    # Each names one of the two queues.
+    reasons = [event.reason.partition(": ")[2] for event in recorder.of(DependencyLost)]
+    assert len(reasons) == len(set(reasons))
+    assert len(recorder.of(DependencyRestored)) == 1
+
+
+async def test_what_keeps_a_consumer_from_coming_back_is_reported(
+    make_broker: MakeBroker, broker: RabbitBroker, broker_admin: RabbitAdmin
+) -> None:
+    """A password is changed: the worker's log must not end with the connection that was lost for another reason."""
+    user = f"{broker_admin.vhost}-ada"
+    url = await broker_admin.create_user(user, "first")
+    await broker_admin.permit(user)
+    recorder = Recorder()
+    try:
+        async with consuming(make_broker(url, observer=recorder)) as inbox:
+            await broker_admin.create_user(user, "second")
+            await eventually(lambda: cut_off(broker_admin, user, recorder))
+            await eventually(lambda: "the broker refused the user or the password" in recorder.of(DependencyLost)[-1].reason)
+            assert recorder.of(DependencyRestored) == []
+            await broker_admin.create_user(user, "first")
+            await deliver(broker, message())
+            await (await inbox.next(60)).settle(DONE)
+            await eventually(lambda: recorder.of(DependencyRestored))
+    finally:
+        await broker_admin.delete_user(user)
+
+
+async def cut_off(admin: RabbitAdmin, user: str, recorder: Recorder) -> bool:
+    """Closes the user's connections, which the broker lists late, and returns whether the loss was reported."""
+    await admin.close_connections(user=user)
+    return bool(recorder.of(DependencyLost))
 
 
 async def test_a_message_in_flight_for_too_long_is_redelivered_and_other_consumers_go_on(

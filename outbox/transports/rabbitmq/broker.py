@@ -13,7 +13,7 @@ from outbox.core.events import Advice, Dependency, DependencyLost, DependencyRes
 from outbox.core.message import Message
 from outbox.core.outcome import RETURNED, Failure
 from outbox.core.urls import amqp_url
-from outbox.engine.lifecycle import Pauses
+from outbox.engine.lifecycle import MOST_REASONS, Pauses
 from outbox.engine.tasks import ungrouped
 from outbox.errors import BrokerUnavailableError, ConfigurationError, StaleDeliveryError, TopologyError
 from outbox.ports import Guarantees, Intake, NotSent, Observer, QueueDepth, Receive, Refused, SendResult, Subscription
@@ -195,26 +195,27 @@ def _unsendable(reason: str) -> Refused:
 
 
 class Outages:
-    """Reports consumers' outages to the observer: one loss and one recovery for all consumers, each piece of advice once."""
+    """Reports consumers' outages to the observer: each reason and one recovery for all consumers, each piece of advice once."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self._lost: set[str] = set()
-        self._is_away = False
+        self._reasons: set[str] = set()
         self._advised: set[str] = set()
 
     def lost(self, queue: str, reason: str) -> None:
-        """Records that the consumer of `queue` lost it, and reports the first such loss."""
-        if not self._is_away:
-            self._is_away = True
+        """Records that the consumer of `queue` lost it, or cannot consume from it again, and reports each new reason."""
+        # Not only the first: an outage may continue because a password was changed, which an operator has to know.
+        if reason not in self._reasons and len(self._reasons) < MOST_REASONS:
+            self._reasons.add(reason)
             self._observer.notify(DependencyLost(dependency=Dependency.BROKER, reason=f"consuming from {queue!r}: {reason}"))
         self._lost.add(queue)
 
     def consuming(self, queue: str) -> None:
         """Records that `queue` is consumed from, and reports the end of an outage when no other consumer has lost its queue."""
         self._lost.discard(queue)
-        if self._is_away and not self._lost:
-            self._is_away = False
+        if self._reasons and not self._lost:
+            self._reasons.clear()
             self._observer.notify(DependencyRestored(dependency=Dependency.BROKER))
 
     def leave(self, queue: str) -> None:
@@ -356,8 +357,8 @@ class RunningSubscription:
                 await asyncio.sleep(pauses.next().total_seconds())
                 try:
                     again = await self._consume()
-                except BrokerUnavailableError:
-                    pass  # the next pause is longer
+                except BrokerUnavailableError as error:  # the next pause is longer
+                    self._outages.lost(self._subscription.queue, str(error))
                 except TopologyError as error:
                     self._outages.advise(str(error))
             channel = self._channel = again
