@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import logging
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
@@ -135,6 +136,9 @@ class Command(click.Command):
         if not gc.isenabled():  # the process is this command's own
             gc.freeze()
             gc.enable()
+        if not logging.getLogger().handlers:
+            # aiormq logs every failed connection attempt as an error, which commands report themselves.
+            logging.getLogger("aiormq").setLevel(logging.CRITICAL)
         # Python decodes invalid UTF-8 arguments to lone surrogates, which PostgreSQL and HTTP libraries cannot encode.
         for name, value in ctx.params.items():
             for each in value if isinstance(value, tuple) else (value,):

@@ -340,6 +340,15 @@ def test_an_unreachable_broker_is_logged_once_and_not_for_each_attempt(database_
         assert "aiormq" not in process.output
 
 
+@pytest.mark.parametrize("command", ["status", "doctor", "backlog"])
+def test_a_command_reports_an_unreachable_broker_itself_without_log_lines(database: str, tmp_path: Path, command: str) -> None:
+    settings = {"OUTBOX_DATABASE_URL": database, "OUTBOX_BROKER_URL": "amqp://ada:hunter2@127.0.0.1:1/"}
+    with running([*CLI, command], tmp_path, settings) as process:
+        process.wait()
+        assert "no connection to amqp://ada:***@127.0.0.1:1/" in process.output
+        assert "error when creating transport" not in process.output
+
+
 async def test_a_free_port_is_used_if_the_usual_monitoring_port_is_taken(caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = Address("127.0.0.1", port=None, usual_port=taken.getsockname()[1])
