@@ -11,10 +11,12 @@ from outbox import Worker, consume
 from outbox.core.byte_limits import ByteLimits
 from outbox.core.events import DependencyLost
 from outbox.core.outcome import DONE
+from outbox.errors import DatabaseUnavailableError, StatementTimeoutError
 from outbox.ports import Delivery, Subscription
 from outbox.postgres.pool import Pool
 from outbox.transports.postgres import PostgresBroker
 from tests.contract.harness import EXCHANGE, Recorder
+from tests.contract.support import taking
 from tests.postgres_transport.support import TABLE, deliveries, fill_deliveries
 from tests.servers.proxy import Proxy, Towards
 from tests.support import eventually
@@ -160,6 +162,28 @@ async def test_a_single_body_that_takes_too_long_is_read_in_pieces(
         await broker.close()
     assert received == [(body, 0)]
     assert recorder.of(DependencyLost) == []
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_a_body_that_could_not_be_read_in_pieces_is_claimed_again_long_before_its_lease_ends(
+    broker: PostgresBroker, pool: Pool, monkeypatch: pytest.MonkeyPatch, ordered: bool
+) -> None:
+    fetch = PostgresBroker._fetch
+    claim = "claim_ordered" if ordered else "claim"
+    failures = {claim: StatementTimeoutError("too slow"), "read_piece": DatabaseUnavailableError("away")}
+
+    async def fail_once(broker: PostgresBroker, name: str, *arguments: object) -> object:
+        if (error := failures.pop(name, None)) is not None:
+            raise error
+        return await fetch(broker, name, *arguments)
+
+    monkeypatch.setattr(PostgresBroker, "_fetch", fail_once)
+    await fill_deliveries(pool, "mail", 1)
+    async with taking(broker, "mail", "#", prefetch_count=4, ordered=ordered) as taken:
+        delivery = await taken.next(timedelta(seconds=10))
+        assert (delivery.message.body, delivery.crashes) == (b"\xab" * 100, 0)
+        await delivery.settle(DONE)
+    assert failures == {}
 
 
 async def test_a_worker_takes_the_limits(database: str, pool: Pool) -> None:

@@ -13,10 +13,11 @@ import pytest
 
 from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Retry
 from outbox.errors import DatabaseUnavailableError, StaleDeliveryError
-from outbox.postgres.pool import Pool
+from outbox.postgres.pool import Pool, open_pool
 from outbox.transports.postgres import PostgresBroker
+from outbox.transports.postgres.tables import Statements
 from tests.contract.support import FAILURE, existing, message, send, taking
-from tests.postgres_transport.support import deliveries, new_broker
+from tests.postgres_transport.support import deliveries, fill_deliveries, new_broker
 from tests.servers.proxy import Proxy
 from tests.support import eventually
 
@@ -86,6 +87,44 @@ async def test_a_lease_is_renewed_as_long_as_the_handler_runs(database: str, poo
     assert await deliveries(pool) == []
     for broker in (slow, other):
         await broker.close()
+
+
+async def test_a_cancellation_is_not_lost_while_the_server_does_not_answer(
+    database: str, pool: Pool, proxied: Callable[[str], Proxy]
+) -> None:
+    """The rollback gets no answer, and closes the connection, which the pool then has back already."""
+    proxy = proxied(database)
+    own = await open_pool(proxy.url, size=1, application_name="cancelled")
+    writing = asyncio.create_task(Statements(own).fetch_atomically(("select pg_sleep(60)",), timeout=timedelta(seconds=60)))
+    running = "select exists(select from pg_stat_activity where application_name = 'cancelled' and query like '%pg_sleep%')"
+    await eventually(lambda: pool.fetchval(running))
+    proxy.pause()
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    own.terminate()
+
+
+async def test_deliveries_that_were_lost_while_they_waited_do_not_keep_a_worker_from_stopping(
+    database: str, pool: Pool
+) -> None:
+    broker = new_broker(database, lease=SHORT_LEASE)
+    await fill_deliveries(pool, "mail", 500)
+    async with taking(broker, "mail", "#", prefetch_count=2) as taken:
+        for _ in range(100):
+            await (await taken.next()).settle(DONE)
+        kept, lost = await taken.several(2)
+        # Those that were claimed ahead are lost as well.
+        await eventually(lambda: pool.fetchval("select count(*) > 10 from outbox_delivery where lease_token is not null"))
+        await pool.execute("delete from outbox_delivery where lease_token is not null and message_id <> $1", kept.message.id)
+        await eventually(lambda: lost.gone)
+        assert taken.intake is not None
+        await taken.intake.stop()
+        assert not kept.gone
+    # The end of the subscription has given back what was in flight, so it does not count as a crash.
+    [row] = [each for each in await deliveries(pool) if each["message_id"] == kept.message.id]
+    assert (row["lease_token"], row["crashes"]) == (None, 0)
+    await broker.close()
 
 
 async def test_a_lease_outlives_connections_that_are_lost_silently(

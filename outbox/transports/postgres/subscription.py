@@ -343,7 +343,7 @@ class PostgresIntake:
                     pieces.append(rows[0][0])
                     position += size
         except DatabaseUnavailableError:
-            self._unconfirmed_claim = delivery.token
+            self._may_be_due, self._unconfirmed_claim = True, delivery.token
             self._forget(delivery)
             raise
         delivery.body = b"".join(pieces)
@@ -460,9 +460,10 @@ class PostgresIntake:
         return Statement(self._done_in_transaction, "bigint, uuid, boolean", literals, needs_index=True)
 
     def _end(self, delivery: PostgresDelivery, outcome: DeliveryOutcome, *, source: str = "worker") -> None:
-        """Settles a delivery without waiting for the write."""
-        delivery.begin_settling()
-        self._settler.submit(delivery, outcome, source=source)
+        """Settles a delivery without waiting for the write. Does nothing if its lease was lost: another worker has it."""
+        if not delivery.lost:
+            delivery.begin_settling()
+            self._settler.submit(delivery, outcome, source=source)
 
     async def isolate(self, delivery: PostgresDelivery) -> None:
         """Marks the delivery: if the worker crashes from now on, this message is the cause. Raises `StaleDeliveryError`."""

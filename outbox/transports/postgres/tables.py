@@ -12,7 +12,7 @@ import asyncpg
 
 from outbox.core.failures import MOST_FAILURES
 from outbox.postgres.dead_letter_writer import recording_steps
-from outbox.postgres.pool import Connection, Pool, roll_back_quietly, take_from
+from outbox.postgres.pool import Connection, Pool, give_back, roll_back_quietly, take_from, terminate
 from outbox.postgres.queries import TableName, queries
 from outbox.postgres.schema.objects import SATELLITES
 
@@ -126,10 +126,10 @@ async def borrow(pool: Pool) -> AsyncIterator[Connection]:
     except (asyncio.CancelledError, TimeoutError, asyncpg.ReadOnlySQLTransactionError):
         # Releasing it would first wait for the server to confirm that the statement stopped, and this server did not answer.
         # The next connection may lead to the primary; see `taken_from`.
-        connection.terminate()
+        terminate(connection)
         raise
     finally:
-        await pool.release(connection)
+        await give_back(pool, connection)
 
 
 _SPECIAL = re.compile(r"[][.^$*+?(){}|\\]")
