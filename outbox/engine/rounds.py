@@ -13,7 +13,7 @@ from outbox.core.message import Message, PendingMessage, Way
 from outbox.core.outcome import DONE, DROPPED, RETURNED, STALLED, Cause, Dead, Failure, RelayOutcome
 from outbox.engine.ordering import Waves
 from outbox.engine.routes import FIRST_PAUSE, LONGEST_HELD_KEY, Holds, Stalls, can_stall
-from outbox.ports import CONFIRMED, Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unconfirmed, Unroutable
+from outbox.ports import Claim, Confirmed, NotSent, Refused, SendResult, Store, Transport, Unconfirmed, Unroutable
 from outbox.retry import RetryPolicy
 
 
@@ -77,7 +77,7 @@ class Rounds(Protocol):
         """
         ...
 
-    async def find_stalled(self) -> "StalledRoutes":
+    async def find_stalled(self) -> StalledRoutes:
         """Reads from the table which routes are stalled. Raises `DatabaseUnavailableError`."""
         ...
 
@@ -100,7 +100,7 @@ class _Behind:
 
 _BEHIND = _Behind()
 _Result = SendResult | _Behind | None
-"""None: not sent, and released as if it had not been claimed."""
+"""None: not sent, or too late to show anything about its route. It is released as if it had not been claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ class SendingRound:
             pass  # unsettled messages are unchanged
 
     async def _send(self, claimed: Sequence[PendingMessage]) -> Sequence[_Result]:
-        """Returns one result for each message within `publish_timeout`. None: an earlier message of its key is unconfirmed."""
+        """Returns one result for each message within `publish_timeout`; see `_Result`."""
         results: list[_Result] = [None] * len(claimed)
         now = asyncio.get_running_loop().time
         # One deadline for all waves: it limits how long the claim's transaction stays open, however many messages a key has.
@@ -283,7 +283,9 @@ class SendingRound:
             return (), [way for way in confirmed if way not in failures and self._stalls.record_success(way, confirmed[way])]
         if not failures:
             return (), ()
-        passing = {_way(pending.message) for pending, result in zip(claimed, results, strict=True) if result is CONFIRMED}
+        passing = {
+            _way(pending.message) for pending, result in zip(claimed, results, strict=True) if isinstance(result, Confirmed)
+        }
         stalled = []
         for way, failure in failures.items():
             # Others were confirmed on this route: the refusal may be the message's own fault, so probe again at once.

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from outbox import Publisher, ensure_outbox_table_async
+from outbox import Publisher, ensure_outbox_schema_async, ensure_outbox_table_async
 from tests.publisher.onlooker import Onlooker
 from tests.relay.support import ScriptedTransport, relaying
 from tests.servers.postgres import OwnPostgres
@@ -56,6 +56,29 @@ async def test_a_two_phase_session_publishes_while_a_relay_sleeps(
     async with onlooker.asleep():
         await asyncio.to_thread(publish)
         assert (await onlooker.row())["routing_key"] == "order.placed"
+
+
+async def test_a_two_phase_session_cancels_an_ordered_message_with_several_destinations(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    """The message behind it is due then, so relays of every destination are woken."""
+    await ensure_outbox_schema_async(url, destinations=["kafka"])
+    await Publisher().publish(connection, "order.placed", {}, ordering_key="1", dedup_key="first")
+    await Publisher().publish(connection, "order.paid", {}, ordering_key="1")
+    await connection.execute("update outbox_table set last_error = 'blocked' where routing_key = 'order.paid'")
+
+    def cancel() -> bool:
+        engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+        with Session(engine, twophase=True) as session:
+            withdrawn = Publisher().cancel(session, "first")
+            session.prepare()
+            session.commit()
+        engine.dispose()
+        return withdrawn
+
+    assert await asyncio.to_thread(cancel)
+    row = await Onlooker(connection).row()
+    assert (row["routing_key"], row["last_error"]) == ("order.paid", None)
 
 
 async def test_a_transaction_that_turns_the_doorbell_off_can_be_prepared_and_the_setting_ends_with_it(

@@ -340,6 +340,22 @@ async def test_a_message_waits_for_others_that_can_still_arrive_before_it_runs_a
     isolation.end(arrival)
 
 
+async def test_a_message_whose_postponement_was_interrupted_runs_alone_and_is_settled(broker: RabbitBroker) -> None:
+    """The run that it was postponed for has ended meanwhile. Without an outcome, it would stay in flight."""
+    await bound(broker)
+    await deliver(broker, message())
+    async with consuming(broker) as inbox:
+        assert not await (await inbox.next()).isolate()
+        delivery = await inbox.next()
+        postponing = asyncio.create_task(delivery._settlement.postpone_marked(delivery))  # type: ignore[attr-defined]
+        await asyncio.sleep(0)  # it has begun
+        postponing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await postponing
+        assert await delivery.isolate()
+        await delivery.settle(DONE)
+
+
 # --- staying alive --------------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from outbox.core.message import Message
 from outbox.core.outcome import Failure
 from outbox.engine import routes as stalls
 from outbox.engine.ordering import OrderingRules
-from outbox.ports import CONFIRMED, Refused, SendResult, Unconfirmed
+from outbox.ports import CONFIRMED, Confirmed, Refused, SendResult, Unconfirmed
 from tests.relay.support import INSERT, ScriptedTransport, policy, relaying, rows_are
 from tests.support.eventually import eventually
 
@@ -217,3 +217,22 @@ async def test_a_message_that_is_refused_for_its_own_sake_is_parked_and_the_othe
 
 async def counted(connection: asyncpg.Connection, count: int, where: str) -> bool:
     return bool(await connection.fetchval(f"select count(*) = {count} from outbox_table where {where}"))
+
+
+async def test_a_transport_need_not_answer_with_the_constant_of_the_ports(
+    url: str, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others were confirmed on the route, so the refused message is probed at once, and not after the first pause."""
+    monkeypatch.setattr("outbox.engine.rounds.FIRST_PAUSE", timedelta(hours=1))
+    refused: list[Message] = []
+
+    def answer(message: Message) -> SendResult:
+        if message.body == b"1" and not refused:
+            refused.append(message)
+            return FULL
+        return Confirmed()
+
+    transport = ScriptedTransport(answer)
+    await connection.execute(SEVERAL, "a", 3)
+    async with relaying(url, transport, sending=policy(backoff=timedelta(milliseconds=50))):
+        await eventually(lambda: rows_are(connection, 0))

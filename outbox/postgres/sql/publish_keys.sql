@@ -90,7 +90,7 @@ from withdrawn
 
 -- name: ring
 -- Wakes sleeping relays when the transaction commits: runs the trigger on inserts, which fires even without rows, and notifies those of
--- other destinations.
+-- other destinations, unless the doorbell is off, as the trigger does.
 with rung as (
     insert into {table} (routing_key, body)
     select '', ''
@@ -100,4 +100,4 @@ select pg_notify('outbox_' || encode(substr(sha256(convert_to(nspname || '.' || 
 from pg_inherits
 join pg_class as c on c.oid = inhrelid
 join pg_namespace as n on n.oid = c.relnamespace
-where inhparent = cast('{table}' as regclass)
+where inhparent = cast('{table}' as regclass) and coalesce(current_setting('outbox.doorbell', true), '') <> 'off'

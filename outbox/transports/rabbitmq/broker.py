@@ -295,13 +295,15 @@ class RunningSubscription:
         channel = self._channel
         if channel is None:
             return False
-        marked = [arrival for arrival in channel.in_flight.values() if arrival.mark is not None]
-        waiting = [arrival for arrival in marked if not any(arrival is other for other in running)]
-        deliveries = [RabbitDelivery(arrival, channel, self._settlement) for arrival in waiting if not arrival.settling]
-        postponed = [delivery for delivery in deliveries if not delivery.arrival.postponed and not delivery.blamed]
-        for delivery in postponed:
-            await self._settlement.postpone_marked(delivery)
-        return bool(postponed)
+        found_any = False
+        for arrival in [arrival for arrival in channel.in_flight.values() if arrival.mark is not None]:
+            delivery = RabbitDelivery(arrival, channel, self._settlement)
+            # Each just before its turn, because others may have begun to run or to settle while the last one was published.
+            is_running = any(arrival is other for other in running)
+            if not (is_running or arrival.settling or arrival.postponed or delivery.blamed):
+                found_any = True
+                await self._settlement.postpone_marked(delivery)
+        return found_any
 
     async def may_receive(self) -> bool:
         """See `outbox.transports.rabbitmq.delivery.Member`."""

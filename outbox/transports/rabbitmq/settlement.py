@@ -157,8 +157,12 @@ class CopySettlement:
     async def postpone_marked(self, delivery: "RabbitDelivery") -> None:
         """Publishes a copy with a new mark that returns to the queue after `POSTPONED`."""
         delivery.arrival.postponed = True
-        with suppress(StaleDeliveryError):  # the original was given back, or its channel has ended
-            await self._mark(delivery, self._delayed_queue_exchange)
+        try:
+            with suppress(StaleDeliveryError):  # the original was given back, or its channel has ended
+                await self._mark(delivery, self._delayed_queue_exchange)
+        except asyncio.CancelledError:
+            delivery.arrival.postponed = False  # nothing else would settle it
+            raise
 
     def redeliveries(self, delivery: "RabbitDelivery") -> int:
         """See `Settlement.redeliveries`."""
