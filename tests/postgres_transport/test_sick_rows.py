@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from random import Random
+from typing import Any, ClassVar
 
 import asyncpg
 import pytest
@@ -66,6 +67,39 @@ async def ascii_pool(database_url: str) -> AsyncIterator[Pool]:
     await pool.close()
     await outer.execute(f"drop database {name}")
     await outer.close()
+
+
+class WithoutLimit(asyncpg.Connection):
+    """Records the statements that would wait for ever for a server that vanished."""
+
+    statements: ClassVar[list[str]] = []
+
+    async def execute(self, query: str, *arguments: Any, timeout: float | None = None) -> str:
+        if timeout is None:
+            self.statements.append(query)
+        return await super().execute(query, *arguments, timeout=timeout)
+
+    async def fetch(self, query: str, *arguments: Any, timeout: float | None = None, **options: Any) -> Any:
+        if timeout is None:
+            self.statements.append(query)
+        return await super().fetch(query, *arguments, timeout=timeout, **options)
+
+
+async def test_every_statement_about_a_sick_row_has_a_time_limit_of_its_own(pool: Pool, database: str) -> None:
+    """A given pool may have none."""
+    await pool.execute(
+        "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not this one'; end $$"
+    )
+    await pool.execute("create trigger refuse before insert on outbox_delivery for each row execute function refuse()")
+    for ordering_key in (None, "1"):
+        await insert(pool, "order.placed", ordering_key=ordering_key)
+    WithoutLimit.statements.clear()
+    async with asyncpg.create_pool(database, min_size=0, max_size=2, connection_class=WithoutLimit) as given:
+        for max_attempts in (2, 1):
+            await pool.execute("update outbox_table set send_after = now()")
+            handed = await everything(handover(given, max_attempts=max_attempts))
+            assert {message.state for message in handed} == {HandoverState.REFUSED}
+    assert [each for each in WithoutLimit.statements if "pg_advisory_unlock_all" not in each] == []
 
 
 @pytest.mark.parametrize("ordering_key", ["null", "i::text"])

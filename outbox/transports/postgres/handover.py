@@ -151,6 +151,8 @@ class PostgresHandover:
         self._pool = pool
         self._retry = retry
         self._longest_statement = longest_statement
+        # Passed with every statement, because a given pool may have no timeout.
+        self._timeout = longest_statement.total_seconds()
         self._sizes = BatchSizes(byte_limits.batch)
         self.max_body_bytes = byte_limits.body
         self._tables = TransportTables(table)
@@ -193,7 +195,7 @@ class PostgresHandover:
         )
         without_history = _Statements(self._sql, arguments)
         handed: list[HandedMessage] = []
-        with unavailable_errors(f"handing over from {self._tables.outbox}", limit=LONGEST_STATEMENT):
+        with unavailable_errors(f"handing over from {self._tables.outbox}", limit=self._longest_statement):
             try:
                 if (facts := self._facts) is None or not facts.wanted:
                     await self._hand_over_by_priority(without_history, rows, handed)
@@ -230,11 +232,11 @@ class PostgresHandover:
         """Raises `asyncpg.LockNotAvailableError` if another session has locked a table: smaller batches would wait as long."""
         async with borrow(self._pool) as connection:
             try:
-                await connection.execute(self._row_sql["begin"])
+                await connection.execute(self._row_sql["begin"], timeout=self._timeout)
                 # The limit for locks has to end first, also where the user's `statement_timeout` is shorter.
-                await connection.execute("set local statement_timeout = 0")
+                await connection.execute("set local statement_timeout = 0", timeout=self._timeout)
                 no_row = self._arguments(statements, -1)
-                await connection.fetch(statements.sql["hand_over_single"], *no_row)
+                await connection.fetch(statements.sql["hand_over_single"], *no_row, timeout=LONGEST_STATEMENT.total_seconds())
             finally:
                 await roll_back_quietly(connection)
 
@@ -288,12 +290,11 @@ class PostgresHandover:
     @asynccontextmanager
     async def _transaction(self, begin: str) -> AsyncIterator[Connection]:
         """Runs the block in a transaction that the statement `begin` begins, on a connection of its own."""
-        timeout = self._longest_statement.total_seconds()
         async with borrow(self._pool) as connection:
             try:
-                await connection.execute(begin, timeout=timeout)
+                await connection.execute(begin, timeout=self._timeout)
                 yield connection
-                await connection.execute("commit", timeout=timeout)
+                await connection.execute("commit", timeout=self._timeout)
             except BaseException:
                 await roll_back_quietly(connection)
                 raise
@@ -317,8 +318,7 @@ class PostgresHandover:
     ) -> Sequence[HandedMessage]:
         """Hands over the next due row alone, after a batch with it failed with `error`."""
         async with self._transaction(self._row_sql["begin"]) as connection:
-            timeout = self._longest_statement.total_seconds()
-            found = await connection.fetch(self._row_sql["claim_unread"], fair, timeout=timeout)
+            found = await connection.fetch(self._row_sql["claim_unread"], fair, timeout=self._timeout)
             return await self._hand_over_or_refuse(connection, statements, found, error)
 
     async def _hand_over_or_refuse(
@@ -335,13 +335,15 @@ class PostgresHandover:
             return []
         [row] = rows
         was_cancelled = isinstance(error, asyncpg.QueryCanceledError)
-        await connection.execute("savepoint single")
+        await connection.execute("savepoint single", timeout=self._timeout)
         try:
             if was_cancelled:
                 # By the user's `statement_timeout` perhaps, or while another session had locked the tables of the queues. Here
                 # waits for locks have a limit of their own, so that only a row that is slow itself takes too long once more.
                 limit = self._time_limit(1) * 0.9  # the server's, so that the transaction can go on
-                await connection.execute(f"set local statement_timeout = {limit // timedelta(milliseconds=1)}")
+                await connection.execute(
+                    f"set local statement_timeout = {limit // timedelta(milliseconds=1)}", timeout=self._timeout
+                )
             # Another relay may have claimed the row that caused the error meanwhile. This one may be a different row.
             arguments = self._arguments(statements, row["id"])
             handed = await self._fetch(connection, statements.sql["hand_over_single"], 1, *arguments)
@@ -351,7 +353,7 @@ class PostgresHandover:
                 raise  # `cancel_on_timeout` has ended the transaction; smaller hand-overs follow
         except _ROW_ERRORS as own_error:
             error = own_error
-        await connection.execute("rollback to savepoint single")
+        await connection.execute("rollback to savepoint single", timeout=self._timeout)
         return [await self._refuse(connection, row, error, ordered=ordered)]
 
     async def _refuse(
@@ -366,9 +368,9 @@ class PostgresHandover:
             outcome = self._retry.decide(failure, attempt=row["attempts"] + 1, now=datetime.now(UTC), expires_at=None)
         text = Storable(connection.get_settings().server_encoding).text(str(failure))
         if isinstance(outcome, Retry):
-            await connection.execute(self._row_sql["retry"], [row["id"]], [text], [outcome.delay])
+            await connection.execute(self._row_sql["retry"], [row["id"]], [text], [outcome.delay], timeout=self._timeout)
         else:
-            await connection.execute(self._row_sql["park"], [row["id"]], [text])
+            await connection.execute(self._row_sql["park"], [row["id"]], [text], timeout=self._timeout)
         return HandedMessage(
             row_id=row["id"],
             id=str(row["id"]),
@@ -397,20 +399,17 @@ class PostgresHandover:
         async with borrow(self._pool) as connection:
             try:
                 rows = await self._lane_rows(connection, statements, limit)
-                messages = [_to_message(row, ordered=True) for row in rows]
+                messages: list[HandedMessage] | None = [_to_message(row, ordered=True) for row in rows]
             except _ROW_ERRORS as error:
                 await roll_back_quietly(connection)
                 if not self._should_isolate_row(error, statements, limit):
                     raise
-                messages = [] if limit > 1 else await self._hand_over_single_head(connection, statements, error)
-                halved = limit > 1
+                messages = None if limit > 1 else await self._hand_over_single_head(connection, statements, error)
             except BaseException:
                 await roll_back_quietly(connection)
                 raise
-            else:
-                halved = False
         # Outside of the block, so that the connection is back before the next attempt borrows one.
-        if halved:
+        if messages is None:
             return await self._hand_over_lanes(statements, handed, limit // 2)
         handed += messages
         return messages
@@ -420,13 +419,13 @@ class PostgresHandover:
     ) -> list[HandedMessage]:
         """Hands over the first row of one lane. If that fails, the rows behind it wait or go on, as the lane's policy says."""
         try:
-            await connection.execute(self._lanes.sql["begin"])
+            await connection.execute(self._lanes.sql["begin"], timeout=self._timeout)
             runs = await self._lanes.take(connection, 1)
             rows = () if runs is None else await self._lanes.claim_head_unread(connection, runs)
             messages = await self._hand_over_or_refuse(connection, statements, rows, error, ordered=True)
             if lanes := [lane_of(row) for row in rows]:
                 await self._lanes.release(connection, lanes)
-            await connection.execute("commit")
+            await connection.execute("commit", timeout=self._timeout)
             return messages
         except BaseException:
             await roll_back_quietly(connection)
@@ -434,15 +433,14 @@ class PostgresHandover:
 
     async def _lane_rows(self, connection: Connection, statements: "_Statements", limit: int) -> Sequence[asyncpg.Record]:
         """Hands over the first rows of some lanes, commits, and returns the results."""
-        timeout = self._longest_statement.total_seconds()
         for look in range(MOST_LOOKS):
             await self._lanes.mark_waiting(connection)
-            await connection.execute(self._lanes.sql["begin_keeping_plans"], timeout=timeout)
+            await connection.execute(self._lanes.sql["begin_keeping_plans"], timeout=self._timeout)
             runs = await self._lanes.take(connection, limit)
             rows: Sequence[asyncpg.Record] = ()
             # Rows of a few lanes can hide all others from the scan. The last look takes what there is, so that this ends.
             if runs is None or (self._lanes.crowded and look < MOST_LOOKS - 1):
-                await connection.execute("rollback", timeout=timeout)
+                await connection.execute("rollback", timeout=self._timeout)
             else:
                 rows = await self._fetch(
                     connection,
@@ -454,7 +452,7 @@ class PostgresHandover:
                 policies = dict(zip(runs.numbers, runs.policies, strict=True))
                 if blocked := [Lane(number, OrderingPolicy(policies[number])) for number in rows[0]["blocked"]]:
                     await self._lanes.release(connection, blocked)
-                await connection.execute("commit", timeout=timeout)
+                await connection.execute("commit", timeout=self._timeout)
                 rows = [row for row in rows if row["row_id"] is not None]
             if rows or not self._lanes.has_waiting:
                 return rows
