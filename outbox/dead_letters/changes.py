@@ -172,10 +172,7 @@ class Changes:
                 await self.lock(connection, request, ids)
                 await require(connection)
             changes = await self.apply(connection, request, ids, queues)
-            repaired = Repaired(request.action, [change.item for change in changes])
-            if before_commit is not None:
-                await before_commit(connection, repaired)
-        return repaired
+            return await _finish(connection, Repaired(request.action, [change.item for change in changes]), before_commit)
 
     async def known_queues(self, request: Request, ids: Sequence[str]) -> frozenset[str]:
         """Those of the destination queues of `ids` that exist.
@@ -470,6 +467,7 @@ class _Payload:
 
 
 async def _finish(connection: Connection, repaired: Repaired, before_commit: BeforeCommit[Repaired] | None) -> Repaired:
+    """Awaits `before_commit`, if there is one, as the last step of a transaction. Returns `repaired`."""
     if before_commit is not None:
         await before_commit(connection, repaired)
     return repaired

@@ -97,11 +97,9 @@ class OperationsRunner:
         # paused or cancelled in between: `lock` returns a row only if it is still running.
         async with self._sql.transaction(f"operation {due['id']}") as connection:
             locked = await self._fetchrow(connection, "lock", due["id"])
-            return (
-                0
-                if locked is None
-                else await self._run_batch(connection, locked, queues, checked=frozenset(item["letter"] for item in items))
-            )
+            if locked is None:
+                return 0
+            return await self._run_batch(connection, locked, queues, checked=frozenset(item["letter"] for item in items))
 
     async def refresh_results(self) -> int:
         """Refreshes the results of all operations, including ended ones; returns the number of new results."""

@@ -101,9 +101,8 @@ class Stalls:
     def __contains__(self, way: Way) -> bool:
         return way in self._stalls
 
-    def stall(self, way: Way, *, silent: bool, pause: timedelta | None = None) -> bool:
+    def stall(self, way: Way, *, silent: bool, pause: timedelta) -> bool:
         """Records that `way` accepts no messages, to be probed after `pause`. Returns False if that is known already."""
-        pause = FIRST_PAUSE if pause is None else pause
         if way in self._stalls or len(self._stalls) >= MOST_ROUTES:
             return False
         now = _now()
@@ -118,7 +117,6 @@ class Stalls:
             stall.pause = FIRST_PAUSE if stall.window > 1 else min(max(stall.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
             stall.silent, stall.window = silent, 1
             stall.due = _now() + stall.pause.total_seconds()
-            self._changed.set()
 
     def record_success(self, way: Way, confirmed: int) -> bool:
         """Records that all messages of a probe were confirmed. Returns whether the route is no longer stalled."""

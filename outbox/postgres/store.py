@@ -1,6 +1,6 @@
 """The outbox table as the relay's Store: claims rows, settles them in the same transaction, and releases waiting rows."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,7 +15,7 @@ from outbox.core.outcome import Dead, Done, Failure, Held, RelayOutcome, Retry, 
 from outbox.engine.ordering import OrderingRules
 from outbox.errors import SchemaError
 from outbox.ports import Backlog
-from outbox.postgres.claiming import LOCK_TIMEOUT, Claimer, TooSlowError
+from outbox.postgres.claiming import LOCK_TIMEOUT, ClaimedBatch, Claimer, TooSlowError
 from outbox.postgres.history import SentFacts
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.ordering import Lanes, lane_of
@@ -86,10 +86,18 @@ class PostgresStore:
 
     async def claim(self, limit: int) -> "PostgresClaim | None":
         """See `outbox.ports.Store.claim`."""
+        return await self._claim(lambda connection: self._claimer.claim(connection, limit))
+
+    async def claim_stalled(self, wanted: Sequence[tuple[Way, int]]) -> "PostgresClaim | None":
+        """See `outbox.ports.Store.claim_stalled`."""
+        return await self._claim(lambda connection: self._lock_stalled(connection, wanted))
+
+    async def _claim(self, claim: Callable[[Connection], Awaitable[ClaimedBatch]]) -> "PostgresClaim | None":
+        """Calls `claim`, which begins a transaction and locks messages in it. Ends the transaction if there are none."""
         with unavailable_errors(f"claiming from {self._table}", lock_timeout=LOCK_TIMEOUT):
             connection = await take_from(self._pool)
             try:
-                claimed = await self._claimer.claim(connection, limit)
+                claimed = await claim(connection)
                 if not claimed.messages:
                     # The claimed rows were superseded and deleted. Rows that waited for them must be released.
                     if claimed.blocked:
@@ -103,50 +111,23 @@ class PostgresStore:
                 await roll_back_quietly(connection, after=error)
                 await give_back(self._pool, connection)
                 raise
-            if claimed.messages:
-                return PostgresClaim(
-                    self._pool,
-                    connection,
-                    self._sql,
-                    claimed.messages,
-                    lanes=self._lanes,
-                    facts=self._facts,
-                    blocked=claimed.blocked,
-                    keep_sent=self._keep_sent,
-                )
-            await give_back(self._pool, connection)
-            return None
-
-    async def claim_stalled(self, wanted: Sequence[tuple[Way, int]]) -> "PostgresClaim | None":
-        """See `outbox.ports.Store.claim_stalled`."""
-        with unavailable_errors(f"claiming from {self._table}", lock_timeout=LOCK_TIMEOUT):
-            connection = await take_from(self._pool)
-            try:
-                await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
-                messages = await self._stalled_messages(connection, wanted)
-                if not messages:
-                    await connection.execute("commit", timeout=_TIMEOUT)
-            except BaseException as error:
-                await roll_back_quietly(connection, after=error)
-                await give_back(self._pool, connection)
-                raise
-            if not messages:
+            if not claimed.messages:
                 await give_back(self._pool, connection)
                 return None
             return PostgresClaim(
                 self._pool,
                 connection,
                 self._sql,
-                messages,
+                claimed.messages,
                 lanes=self._lanes,
                 facts=self._facts,
-                # Whether rows wait in these lanes was not looked up. Releasing a lane in which none waits changes nothing.
-                blocked=[message.lane for message in messages if message.lane is not None],
+                blocked=claimed.blocked,
                 keep_sent=self._keep_sent,
             )
 
-    async def _stalled_messages(self, connection: Connection, wanted: Sequence[tuple[Way, int]]) -> Sequence[PendingMessage]:
-        """Locks stalled messages and reads them one by one, within the byte limits."""
+    async def _lock_stalled(self, connection: Connection, wanted: Sequence[tuple[Way, int]]) -> ClaimedBatch:
+        """Begins a transaction, locks stalled messages, and reads them one by one, within the byte limits."""
+        await connection.execute(self._sql["begin"], timeout=_TIMEOUT)
         found = await connection.fetch(
             self._sql["lock_stalled"],
             self._ordering.prefixes,
@@ -164,7 +145,8 @@ class PostgresStore:
                 break
             total += size
             messages += await self._claimer.read(connection, row, None if row["policy"] is None else lane_of(row))
-        return messages
+        # Whether rows wait in these lanes was not looked up. Releasing a lane in which none waits changes nothing.
+        return ClaimedBatch(messages, [message.lane for message in messages if message.lane is not None])
 
     async def release_stalled(self, way: Way, limit: int) -> int:
         """See `outbox.ports.Store.release_stalled`."""
