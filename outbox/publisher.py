@@ -132,8 +132,8 @@ class Publisher:
         destination or several, such as "kafka", in place of the Publisher's rules. Each gets a row; all have the same id.
 
         Raises `UnsupportedHandleError`, `ConfigurationError` or `EncodingError` before anything is written, which leaves the
-        transaction unchanged. With `large_bodies` also `BodyStoreUnavailableError` and the errors of the store, likewise. Also
-        raises the driver's errors.
+        transaction unchanged; with `large_bodies`, so do `BodyStoreUnavailableError` and the errors of the store. Also raises
+        the driver's errors.
         """
         if is_async(handle):
             return self.publish_async(handle, routing_key, body, **options)
@@ -197,7 +197,7 @@ class Publisher:
         with self._span(messages) as traced:
             batch, rows = self._rows(traced)
             if rows and not await writer.in_transaction():
-                self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
+                self._refuse_or_warn(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
             if (large := self._large_bodies) is not None and (positions := positions_above(rows, large.above)):
                 headers = await large.put_all([rows[position].body for position in positions])
                 rows = with_stored_bodies(rows, positions, headers)
@@ -209,7 +209,7 @@ class Publisher:
         with self._span(messages) as traced:
             batch, rows = self._rows(traced)
             if rows and not writer.in_transaction():
-                self._object_to_no_transaction(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
+                self._refuse_or_warn(handle, _publishing(rows), locks=self._serialize or _have_dedup_keys(rows))
             if (large := self._large_bodies) is not None and (positions := positions_above(rows, large.above)):
                 headers = large.put_all_sync([rows[position].body for position in positions])
                 rows = with_stored_bodies(rows, positions, headers)
@@ -236,7 +236,7 @@ class Publisher:
         writer = async_writer(handle, self._table)
         key = validate_dedup_key(dedup_key)
         if not await writer.in_transaction():
-            self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
+            self._refuse_or_warn(handle, f"cancelling {key!r}", locks=True)
         return await execute_async(writer, cancel_steps(key, self._statements))
 
     def cancel_sync(self, handle: SyncHandle, dedup_key: str) -> bool:
@@ -244,7 +244,7 @@ class Publisher:
         writer = sync_writer(handle, self._table)
         key = validate_dedup_key(dedup_key)
         if not writer.in_transaction():
-            self._object_to_no_transaction(handle, f"cancelling {key!r}", locks=True)
+            self._refuse_or_warn(handle, f"cancelling {key!r}", locks=True)
         return execute_sync(writer, cancel_steps(key, self._statements))
 
     def _rows(self, messages: Iterable[OutboxMessage]) -> tuple[Sequence[OutboxMessage], list[Row]]:
@@ -280,13 +280,14 @@ class Publisher:
 
     def _statements_of(self, destination: str) -> Statements:
         if (found := self._by_destination.get(destination)) is None:
-            # Here, because it takes asyncpg, which a Publisher with one destination needs not have.
+            # Here, because it takes asyncpg, which a Publisher with one destination does not need.
             from outbox.postgres.schema.objects import destination_table
 
             found = self._by_destination[destination] = Statements.on(destination_table(self._table, destination))
         return found
 
-    def _object_to_no_transaction(self, handle: object, what: str, *, locks: bool) -> None:
+    def _refuse_or_warn(self, handle: object, what: str, *, locks: bool) -> None:
+        """Raises with `require_transaction`, or else logs a WARNING, because `handle` has no open transaction."""
         handle_type = qualified_name(type(handle))
         if self._require_transaction:
             raise TransactionRequiredError(

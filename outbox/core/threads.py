@@ -20,7 +20,7 @@ class _Call(NamedTuple):
 class Threads:
     """Runs functions in at most `limit` threads, started when needed. Their names begin with `outbox-{name}`.
 
-    Not those of the event loop: functions that never return would take all of them, and with them the resolving of addresses.
+    It has threads of its own: functions that never return would take all of the event loop's, which resolves addresses in them.
     The threads are daemons, unlike those of an executor, and keep no process from ending.
     """
 

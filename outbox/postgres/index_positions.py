@@ -48,9 +48,9 @@ class ScanStart:
         """Records a claim: where it started, how long it took, and the due time of the first row by part of the index."""
         if FRONT in since and not self.seconds_left:
             self._front_again_at = self._clock() + seconds * REST if seconds > SLOW_SECONDS else 0.0
-        for stretch, due in firsts.items():
+        for part, due in firsts.items():
             # Before 1970, subtracting a margin could leave the range of PostgreSQL's timestamps.
-            self._due_times[stretch] = due - MARGIN_SECONDS if due > 0 else FRONT
+            self._due_times[part] = due - MARGIN_SECONDS if due > 0 else FRONT
 
 
 class ScanCursor:
