@@ -332,7 +332,7 @@ class MessageRelay:
 
     async def _work(self, stopping: Stopping) -> None:
         from outbox.postgres.doorbell import PostgresDoorbell, bell_of
-        from outbox.postgres.pool import Preparing, borrow_from, connect_to, given_or_open
+        from outbox.postgres.pool import Connector, borrow_from, connect_to, given_or_open
 
         if self._pool is not None:
             needed = self._settings.lanes + SPARE_CONNECTIONS + (0 if self._listen_url else BELL_CONNECTIONS)
@@ -347,7 +347,7 @@ class MessageRelay:
         with ungrouped():
             async with AsyncExitStack() as stack:
                 opening = given_or_open(
-                    self._pool, self._url, size=size, application_name="outbox relay", preparing=Preparing()
+                    self._pool, self._url, size=size, application_name="outbox relay", connector=Connector()
                 )
                 pool = await stack.enter_async_context(opening)
                 facts = self._source.facts(observer)

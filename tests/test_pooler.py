@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from outbox import Consumer, MessageRelay, OutboxMessage, Publisher, Worker, ensure_outbox_schema_async
 from outbox.engine.lifecycle import Stopping
 from outbox.engine.observers import Observers
-from outbox.postgres.pool import Pool, Preparing, connect_to, is_direct, open_pool
+from outbox.postgres.pool import Connector, Pool, connect_to, is_direct, open_pool
 from outbox.postgres.queries import TableName
 from outbox.reporting import Component, ComponentKind, ReportingSettings, reporting
 from outbox.reporting.pauses import Pause, PauseScope, pause
@@ -47,7 +47,7 @@ async def kept(pool: Pool) -> int:
 
 
 async def test_on_a_direct_connection_statements_are_kept_and_their_plans_are_not(database_url: str) -> None:
-    pool = await open_pool(database_url, size=2, application_name="tests", preparing=Preparing())
+    pool = await open_pool(database_url, size=2, application_name="tests", connector=Connector())
     try:
         async with pool.acquire(), pool.acquire() as second:
             assert await is_direct(second)  # type: ignore[arg-type]  # a proxy of one
@@ -73,8 +73,8 @@ async def test_connections_that_are_opened_at_once_all_keep_their_statements_and
             super().__init__(*arguments)
             opened.append(self)
 
-    preparing = Preparing()
-    pool = await open_pool(database_url, size=8, application_name="tests", preparing=preparing, connection_class=Noted)
+    connector = Connector()
+    pool = await open_pool(database_url, size=8, application_name="tests", connector=connector, connection_class=Noted)
     try:
         assert await asyncio.gather(*(kept(pool) for _ in range(8))) == [1] * 8
     finally:
@@ -83,7 +83,7 @@ async def test_connections_that_are_opened_at_once_all_keep_their_statements_and
 
 
 async def test_through_a_pooler_none_is_kept_in_any_session(pooled_url: str) -> None:
-    pool = await open_pool(pooled_url, size=3 * SESSIONS, application_name="tests", preparing=Preparing())
+    pool = await open_pool(pooled_url, size=3 * SESSIONS, application_name="tests", connector=Connector())
     try:
         counts = await asyncio.gather(*(kept(pool) for _ in range(3 * SESSIONS)))
         assert counts == [0] * (3 * SESSIONS)
@@ -95,13 +95,13 @@ async def test_through_a_pooler_none_is_kept_in_any_session(pooled_url: str) -> 
 
 
 async def test_a_pooler_that_is_put_in_or_taken_away_is_noticed(database_url: str, pooled_url: str) -> None:
-    preparing = Preparing()
+    connector = Connector()
     for url, expected in (
         (database_url, (1, "force_custom_plan")),
         (pooled_url, (0, "auto")),
         (database_url, (1, "force_custom_plan")),
     ):
-        pool = await open_pool(url, size=1, application_name="tests", preparing=preparing)
+        pool = await open_pool(url, size=1, application_name="tests", connector=connector)
         try:
             assert (await kept(pool), await pool.fetchval("show plan_cache_mode")) == expected
         finally:

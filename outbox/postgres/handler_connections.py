@@ -20,8 +20,8 @@ from outbox.postgres.pool import (
     CONNECT_TIMEOUT,
     DRIVER_ERRORS,
     KEPT_STATEMENTS,
+    Connector,
     PooledConnection,
-    Preparing,
     open_connection,
     reason_of,
     roll_back_quietly,
@@ -102,7 +102,7 @@ class HandlerConnection(_Connection):
 
     @staticmethod
     def lend(pooled: PooledConnection) -> PooledConnection:
-        """A proxy for one handler, in place of `pooled`, the pool's own. After `take_back` it refuses every call."""
+        """Returns a proxy for one handler, in place of the pool's own, `pooled`. After `take_back` it refuses every call."""
         proxy: Any = pooled
         proxy._con._set_proxy(None)  # noqa: SLF001
         return asyncpg.pool.PoolConnectionProxy(proxy._holder, proxy._con)  # noqa: SLF001
@@ -134,7 +134,7 @@ class HandlerConnection(_Connection):
                     raise
 
     def note(self, query: str) -> None:
-        """Takes notice of a handler's SET."""
+        """Records whether a handler's statement contains SET."""
         if not self.has_settings:
             self.has_settings = _find_setting(query[:_LONGEST_SETTING]) is not None
 
@@ -174,7 +174,7 @@ class HandlerConnection(_Connection):
 
 
 _LONGEST_SETTING = 2_000
-"""So many characters of a handler's statement are searched for SET."""
+"""Number of characters of a handler's statement that are searched for SET."""
 # SET LOCAL and the like end with the transaction. The driver turns `jit` off and on again while it looks up types.
 _BEFORE = r"(?:^|;)(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
 _SETTING = _BEFORE + r"set\s(?!\s*(?:local|transaction|constraints)\s)|\bset_config\b(?!\('jit'|\s*\([^()]*,\s*true\s*\))"
@@ -210,7 +210,7 @@ class SessionConnection(HandlerConnection):
 
 
 def handler_engine(url: str, *, size: int) -> "AsyncEngine":
-    """A SQLAlchemy engine for handlers' sessions, with up to `size` connections, none of them open yet.
+    """Returns a SQLAlchemy engine for handlers' sessions, with up to `size` connections, none of which is open yet.
 
     Works behind a transaction pooler: there, no statement stays prepared, and each has a unique name. Raises
     `MissingExtraError` without SQLAlchemy.
@@ -228,7 +228,7 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
         pool_timeout=CONNECT_TIMEOUT.total_seconds(),
         connect_args={
             "async_creator_fn": open_connection,
-            "connect": Preparing(keep_plans=True).connect,
+            "connect": Connector(keep_plans=True).connect,
             "connection_class": SessionConnection,
             "dsn": postgres_url(url),
             "timeout": CONNECT_TIMEOUT.total_seconds(),
@@ -246,7 +246,7 @@ def handler_engine(url: str, *, size: int) -> "AsyncEngine":
 
 
 def _note_use(connection: Any, record: Any) -> None:
-    """Notes when a connection was used last. Ends one that a task of the handler still uses, or kept from being rolled back."""
+    """Records when a connection was used last. Closes one that a handler's task still uses, or that is in a transaction."""
     record.info["used"] = time.monotonic()
     driver = None if connection is None else connection.driver_connection
     if driver is None or driver.is_closed():
@@ -261,7 +261,7 @@ _SESSION: ContextVar[Any] = ContextVar("outbox_handler_session", default=None)
 
 
 def _refuse_lost(connection: Any, record: Any, _proxy: Any) -> None:
-    """Replaces SQLAlchemy's `pool_pre_ping`, which costs three round trips before each use."""
+    """Replaces lost connections, as SQLAlchemy's `pool_pre_ping` does with three round trips before each use."""
     from sqlalchemy.exc import DisconnectionError
     from sqlalchemy.util import await_only
 
@@ -296,7 +296,7 @@ _SESSION_ENDED = "the session of this handler has ended with it: a task that run
 
 @cache
 def session_maker() -> Any:
-    """A factory of sessions. A `closed` session refuses commits by the handler; one that has `ended` refuses everything.
+    """Returns a factory of sessions. A `closed` one refuses commits by the handler; one that has `ended` refuses everything.
 
     With an inbox, a commit in the middle would store the mark with only a part of the work, and a retry would skip the rest.
     """
@@ -320,13 +320,13 @@ def session_maker() -> Any:
 
     event.listen(HandlerSession, "before_commit", refuse)
 
-    def made(engine: Any, *, closed: bool) -> AsyncSession:
+    def make(engine: Any, *, closed: bool) -> AsyncSession:
         session = AsyncSession(engine, sync_session_class=HandlerSession, expire_on_commit=False)
         session.sync_session.closed = closed  # type: ignore[attr-defined]
         _SESSION.set(session.sync_session)
         return session
 
-    return made
+    return make
 
 
 def caused_by(error: BaseException, *kinds: type[BaseException]) -> bool:

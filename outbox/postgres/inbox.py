@@ -23,7 +23,7 @@ _DIGEST = "sha256:"
 
 
 def mark_of(message_id: str) -> str:
-    """What stands in the inbox for a message: its id, or a digest of one that is long, or that not every database can hold."""
+    """Returns the mark of a message: its id, or a digest of an id that is long or that not every database can store."""
     if _PLAIN.fullmatch(message_id) and not message_id.startswith(_DIGEST):
         return message_id
     # An id that looks like a digest is digested as well, because it might be the mark of another message.
@@ -31,7 +31,7 @@ def mark_of(message_id: str) -> str:
 
 
 def inbox_table_of(table: TableName) -> TableName:
-    """The inbox that belongs to an outbox table."""
+    """Returns the inbox that belongs to an outbox table."""
     return TableName(SATELLITES["inbox"], table.schema)
 
 
@@ -57,7 +57,7 @@ class Marking:
         return len(self.ids) == 1
 
     def of(self, made: Iterable[str]) -> frozenset[str]:
-        """The message ids of the marks that were made."""
+        """Returns the message ids of the marks that were made."""
         return frozenset(self.ids[mark] for mark in made)
 
     @property
@@ -82,11 +82,11 @@ class Inbox:
         """Fails in every transaction but the one that marked, and there too if a statement failed; see `ended_by_itself`."""
 
     def marking(self, marks: Marks) -> Marking:
-        """How to make these marks, each at most once."""
+        """Returns the statement that makes these marks, each at most once."""
         ids = {mark_of(message_id): message_id for message_id in marks.message_ids}
         # Literals, which `_PLAIN` makes safe: a statement without parameters can share a round trip with BEGIN.
         literals = [f"'{mark}'" for mark in ids]
-        # At least one millisecond: for PostgreSQL none is forever.
+        # At least one millisecond: to PostgreSQL, zero means no limit.
         patience = max(1, math.ceil(marks.max_wait / timedelta(milliseconds=1)))
         plain = _PLAIN.fullmatch(marks.queue)
         queue = f"'{marks.queue}'" if plain else f"convert_from(decode('{marks.queue.encode().hex()}', 'hex'), 'UTF8')"
@@ -110,7 +110,7 @@ class PostgresInbox:
         self._statement = Inbox(table).pruning
 
     async def prune(self, older_than: timedelta, limit: int) -> int:
-        """Deletes up to `limit` marks made longer ago than `older_than`, oldest first; how many there were.
+        """Deletes up to `limit` marks that are older than `older_than`, oldest first. Returns how many it has deleted.
 
         Waits for no lock. Raises `DatabaseUnavailableError`.
         """

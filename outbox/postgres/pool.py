@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 KEPT_STATEMENTS = 64
-"""How many statements a connection keeps prepared; those that were used the longest ago make room."""
+"""How many prepared statements a connection keeps. Beyond that, the least recently used ones are closed."""
 
 
-class Preparing:
-    """Connects, for a pool: prepared statements are kept unless a pooler stands between.
+class Connector:
+    """Opens connections that keep prepared statements, unless they go through a transaction pooler.
 
-    Each new connection looks, because a pooler may have been put in or taken away. Plans are kept as PostgreSQL sees fit where
-    `keep_plans`, otherwise none: tables that are queues grow a thousandfold within seconds.
+    Checks this for each new connection, because a pooler may have been added or removed. With `keep_plans` PostgreSQL decides
+    which plans it keeps. Otherwise it keeps none, because tables that are used as queues grow a thousandfold within seconds.
     """
 
     def __init__(self, *, keep_plans: bool = False) -> None:
@@ -34,8 +34,8 @@ class Preparing:
         self._kept = KEPT_STATEMENTS
 
     async def connect(self, *arguments: Any, **options: Any) -> "_Connection":
-        """A connection as `asyncpg.connect` makes it, made twice if the one before found otherwise. Raises its errors."""
-        assumed = self._kept  # others connect meanwhile, and may find out sooner
+        """Opens a connection as `asyncpg.connect` does. Opens another if a pooler was added or removed since the last one."""
+        assumed = self._kept  # other tasks connect meanwhile, and may change it
         connection: _Connection = await _connect(*arguments, **options, statement_cache_size=assumed)
         try:
             kept = self._kept = KEPT_STATEMENTS if await is_direct(connection, keep_plans=self._keep_plans) else 0
@@ -50,14 +50,14 @@ class Preparing:
 
 
 async def is_direct(connection: "_Connection", *, keep_plans: bool = True) -> bool:
-    """Whether the process that a connection learnt of when it began is the one that answers.
+    """Whether no pooler is in between: the process id that was reported at the start is that of the process that answers.
 
-    Poolers answer for many servers, and report a number of their own. Unless `keep_plans`, a direct connection plans each
-    statement again for each use from then on, and compiles none, which would take longer than running it.
+    Poolers use many servers' processes, and report a number of their own. Without `keep_plans`, also makes a direct connection
+    plan each statement again for each use, and compile none, which would take longer than running it.
     """
     settings = {} if keep_plans else {"plan_cache_mode": "force_custom_plan", "jit": "off"}
     answer = ", ".join(f"pg_catalog.set_config('{name}', '{value}', false)" for name, value in settings.items()) or "1"
-    # One round trip of the simple protocol, which prepares no statement: behind a pooler, another session would meet it.
+    # One round trip of the simple protocol, which prepares no statement: behind a pooler, another session would find it.
     pid = connection.get_server_pid()
     return await connection.execute(f"select {answer} where pg_catalog.pg_backend_pid() = {pid}") == "SELECT 1"
 
@@ -70,7 +70,7 @@ SPARE_LIFETIME = timedelta(seconds=40)
 Longer than the pauses of an idle relay or worker, which would otherwise connect again after each.
 """
 COMMAND_TIMEOUT = timedelta(seconds=60)
-"""Longest wait for any single statement, so that a server that vanished without a word hangs no task."""
+"""Longest wait for any single statement, so that no task waits for ever for a server that vanished silently."""
 
 if TYPE_CHECKING:
     Pool = asyncpg.Pool[asyncpg.Record]
@@ -82,9 +82,9 @@ else:  # the classes are generic in the stubs only
     Connection = asyncpg.Connection | PooledConnection
 
 Connect = Callable[[], AbstractAsyncContextManager[Connection]]
-"""Opens a connection that its user has alone until the block ends."""
+"""Opens a connection that no other task uses until the block ends."""
 
-# asyncpg stumbles over a connection that is lost while it prepares a statement: that AttributeError is its own.
+# asyncpg itself raises an AttributeError if a connection is lost while it prepares a statement.
 DRIVER_ERRORS = (
     OSError,
     TimeoutError,
@@ -93,7 +93,7 @@ DRIVER_ERRORS = (
     asyncpg.InternalClientError,
     AttributeError,
 )
-"""What the driver raises when the server is away, or refuses."""
+"""What the driver raises when the server is unavailable, or refuses."""
 
 REFUSALS = (
     asyncpg.DataError,
@@ -108,7 +108,7 @@ _TLS_FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 
 
 class NoConnectionError(TimeoutError):
-    """No connection was opened, and none of the pool became free, in time."""
+    """No connection was opened, or none of the pool became free, in time."""
 
 
 async def open_pool(
@@ -117,18 +117,18 @@ async def open_pool(
     size: int,
     application_name: str,
     connect_timeout: timedelta = CONNECT_TIMEOUT,
-    preparing: Preparing | None = None,
+    connector: Connector | None = None,
     connection_class: type[Connection] = asyncpg.Connection,
 ) -> Pool:
-    """A pool of up to `size` connections, none of them opened yet.
+    """Returns a pool of up to `size` connections, none of which is open yet.
 
-    Statements are prepared for one use, because named ones do not survive a transaction pooler; where `preparing`, they are
-    kept if there is none. Connections are not reset between uses, because ours set nothing outside of a transaction.
+    Statements are prepared for one use, because named ones do not survive a transaction pooler. With `connector` they are kept
+    if there is no pooler. Connections are not reset between uses, because Outbox sets nothing outside of a transaction.
     """
     arguments = _connection_arguments(application_name, connect_timeout) | {"connect": _connect}
-    if preparing is not None:
+    if connector is not None:
         del arguments["statement_cache_size"]
-        arguments |= {"connect": preparing.connect, "connection_class": connection_class}
+        arguments |= {"connect": connector.connect, "connection_class": connection_class}
     if SERVED.get() is not None:
         # Of several databases most are idle at any time, and a server has few connections for all of them.
         arguments["max_inactive_connection_lifetime"] = SPARE_LIFETIME.total_seconds()
@@ -137,7 +137,7 @@ async def open_pool(
 
 
 def connect_to(url: str, *, application_name: str, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Connect:
-    """Opens connections of their own, outside of any pool."""
+    """Returns a function that opens connections outside of any pool."""
     dsn = postgres_url(url)
 
     @asynccontextmanager
@@ -152,7 +152,7 @@ def connect_to(url: str, *, application_name: str, connect_timeout: timedelta = 
 
 
 async def _connect(dsn: str | None = None, **arguments: Any) -> Any:
-    """A connection as `asyncpg.connect` makes it. Errors name the host or the file, which those of the system do not."""
+    """Opens a connection as `asyncpg.connect` does. Errors name the host or the file, which those of the system do not."""
     try:
         return await asyncpg.connect(dsn, **arguments)
     except socket.gaierror as error:
@@ -167,13 +167,13 @@ async def _connect(dsn: str | None = None, **arguments: Any) -> Any:
 async def open_connection(
     dsn: str | None = None, *, connect: Callable[..., Awaitable[Any]] = _connect, **arguments: Any
 ) -> Any:
-    """A new connection; raises `NoConnectionError` if there is none in time, which is no statement's fault."""
+    """Opens a connection. Raises `NoConnectionError` if that takes too long, which is not a slow statement."""
     with _no_connection_errors(arguments["timeout"]):
         return await connect(dsn, **arguments)
 
 
 def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> Connect:
-    """Takes connections out of `pool`, and puts them back without listeners and locks."""
+    """Returns a function that takes connections of `pool`, and gives them back without listeners and locks."""
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Connection]:
@@ -191,12 +191,12 @@ def borrow_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> 
 
 @asynccontextmanager
 async def taken_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT) -> AsyncIterator[PooledConnection]:
-    """A connection of `pool`, given back at the end of the block, and closed if its server is read-only."""
+    """Takes a connection of `pool`, and gives it back at the end of the block. Closes it if its server is read-only."""
     connection = await take_from(pool, connect_timeout=connect_timeout)
     try:
         yield connection
     except asyncpg.ReadOnlySQLTransactionError:
-        # A standby, or a primary of before: the address may lead to the new one by now, and only a new connection finds it.
+        # A standby, or a former primary: the address may lead to the new one by now, which only a new connection reaches.
         terminate(connection)
         raise
     finally:
@@ -204,9 +204,9 @@ async def taken_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT
 
 
 async def take_from(pool: Pool, *, connect_timeout: timedelta = CONNECT_TIMEOUT, crowded: bool = True) -> PooledConnection:
-    """A connection of `pool`, for `give_back`. Raises `NoConnectionError`, or another of the driver's errors.
+    """Takes a connection of `pool`, for `give_back`. Raises `NoConnectionError`, or another of the driver's errors.
 
-    A pool that is not `crowded` always has room: only connecting takes time then, which has a limit of its own.
+    `crowded` False: the pool always has room, so only connecting takes time, which the pool limits itself.
     """
     seconds = connect_timeout.total_seconds()
     with _no_connection_errors(seconds):
@@ -224,9 +224,9 @@ def _no_connection_errors(seconds: float) -> Iterator[None]:
 
 
 async def give_back(pool: Pool, connection: PooledConnection) -> None:
-    """Gives back a connection that may be broken. The pool closes it then, and what it says of that hides no other error.
+    """Gives back a connection, which the pool closes if it is broken. Ignores the driver's errors about that.
 
-    Above all it hides no cancellation: a task that forgets that it was cancelled runs on.
+    They would replace the error or the cancellation with which the caller ends: a task whose cancellation is lost runs on.
     """
     try:
         await pool.release(connection)
@@ -235,9 +235,9 @@ async def give_back(pool: Pool, connection: PooledConnection) -> None:
 
 
 async def roll_back_quietly(connection: Any, *, after: BaseException | None = None) -> None:
-    """Ends a transaction without its changes; a connection that does not answer at once is closed, with the same effect.
+    """Rolls a transaction back. Closes a connection that does not answer within a second, which has the same effect.
 
-    So is one whose server is read-only, which shows in the error `after` which this is called; see `taken_from`.
+    `after` is the error that ended the transaction: if the server is read-only, closes the connection, as `taken_from` does.
     """
     if isinstance(after, asyncpg.ReadOnlySQLTransactionError):
         terminate(connection)
@@ -254,10 +254,10 @@ async def roll_back_quietly(connection: Any, *, after: BaseException | None = No
 
 @asynccontextmanager
 async def optional_tables(connection: Any, *, or_forbidden: bool = True) -> AsyncIterator[None]:
-    """Runs a block in a savepoint, and ends it silently if a table does not exist, or `or_forbidden` may not be used.
+    """Runs the block in a savepoint. Ends it silently if a table does not exist or, with `or_forbidden`, may not be used.
 
-    An installation may lack the tables of reports, or of queues in PostgreSQL; the rest of the transaction goes on without.
-    Not `or_forbidden` where what this role may not see would look as if there were nothing.
+    An installation may lack the tables of reports, or of queues in PostgreSQL; the transaction continues without them. Turn
+    `or_forbidden` off where a missing privilege must not look like an empty table.
     """
     missing = (asyncpg.UndefinedTableError, *((asyncpg.InsufficientPrivilegeError,) if or_forbidden else ()))
     with suppress(*missing):
@@ -266,24 +266,24 @@ async def optional_tables(connection: Any, *, or_forbidden: bool = True) -> Asyn
 
 
 async def close_pool(pool: Pool) -> None:
-    """Closes a pool of ours, politely for a moment and then at once."""
+    """Closes a pool that `open_pool` made: waits for a second for its connections, then cuts them off."""
     try:
         async with asyncio.timeout(1):
             await pool.close()
     except DRIVER_ERRORS:
         pool.terminate()
-        await asyncio.sleep(0)  # the turn of the loop in which cut connections let go of their sockets
+        await asyncio.sleep(0)  # the iteration of the loop in which cut connections close their sockets
 
 
 @asynccontextmanager
 async def given_or_open(
-    given: Pool | None, url: str | None, *, size: int, application_name: str, preparing: Preparing | None = None
+    given: Pool | None, url: str | None, *, size: int, application_name: str, connector: Connector | None = None
 ) -> AsyncIterator[Pool]:
-    """A pool that was given, which stays open; or else one of up to `size` connections to `url`, until the block ends."""
+    """Yields the `given` pool, which stays open; without one, a pool of up to `size` connections to `url`, then closes it."""
     if given is not None:
         yield given
         return
-    pool = await open_pool(url or "", size=size, application_name=application_name, preparing=preparing)
+    pool = await open_pool(url or "", size=size, application_name=application_name, connector=connector)
     try:
         yield pool
     finally:
@@ -291,7 +291,7 @@ async def given_or_open(
 
 
 async def close_quietly(connection: Any) -> None:
-    """Closes `connection`, politely for a moment and then at once; what goes wrong meanwhile does not matter any more."""
+    """Closes `connection`: waits for a second for the server, then cuts it off. Ignores the driver's errors."""
     try:
         await connection.close(timeout=1)
     except DRIVER_ERRORS:
@@ -299,7 +299,7 @@ async def close_quietly(connection: Any) -> None:
 
 
 def terminate(connection: Any) -> None:
-    """A connection of a pool that was lost is the pool's again already, and says so."""
+    """Closes a connection without waiting. Does nothing if it was lost, and the pool has taken it back already."""
     with suppress(asyncpg.InterfaceError):
         connection.terminate()
 
@@ -308,11 +308,10 @@ def terminate(connection: Any) -> None:
 def unavailable_errors(
     doing: str, *, limit: timedelta = COMMAND_TIMEOUT, lock_timeout: timedelta | None = None
 ) -> Iterator[None]:
-    """Turns whatever the driver raises into `DatabaseUnavailableError`, saying what was being done, without secrets.
+    """Turns the driver's errors into `DatabaseUnavailableError`, with `doing` in its text, and without secrets.
 
-    What took too long is a `StatementTimeoutError`: the connection was there, and the message says which limit it met.
-    `limit` is the one that the driver was given for a statement; `lock_timeout` the one that was set for the transaction, if
-    any was.
+    If something took too long while the server answered, raises `StatementTimeoutError`, which names the limit. `limit` is that
+    of the driver for a statement; `lock_timeout` is that of the transaction, if it has one.
     """
     try:
         yield
@@ -323,9 +322,9 @@ def unavailable_errors(
 def unavailable_error(
     doing: str, error: BaseException, *, limit: timedelta = COMMAND_TIMEOUT, lock_timeout: timedelta | None = None
 ) -> DatabaseUnavailableError:
-    """What to raise in place of the driver's `error`; see `unavailable_errors`."""
-    # What a server says as it ends a session is the cause of the driver's error about the lost connection; SQLAlchemy's error
-    # has it as its cause, too.
+    """Returns the error to raise in place of the driver's `error`; see `unavailable_errors`."""
+    # The server's reason for ending a session is the cause of the driver's error about the lost connection. SQLAlchemy's error
+    # has the driver's as its cause.
     cause: BaseException | None = error
     while cause is not None and not (isinstance(cause, asyncpg.PostgresError) and cause.sqlstate in _SERVER_TIMEOUTS):
         cause = cause.__cause__
@@ -349,7 +348,7 @@ _SERVER_TIMEOUTS = {
 
 
 def reason_of(error: BaseException) -> str:
-    """One line that says what the driver reported, without secrets."""
+    """Returns what the driver reported, in one line and without secrets."""
     text = redacted(str(error)).strip().splitlines()
     if text and isinstance(error, asyncpg.InvalidPasswordError):
         return text[0]  # after the name of the type, masking would hide a word of it
@@ -357,7 +356,7 @@ def reason_of(error: BaseException) -> str:
 
 
 async def _keep_as_it_is(_connection: Any) -> None:
-    """asyncpg itself rolls back what was left open; there is nothing else to reset."""
+    """Does nothing: asyncpg itself rolls back a transaction that was left open, and there is nothing else to reset."""
 
 
 def _connection_arguments(application_name: str, connect_timeout: timedelta) -> dict[str, Any]:

@@ -32,9 +32,9 @@ from outbox.postgres.inbox import Inbox, Marking, ended_by_itself
 from outbox.postgres.pool import (
     DRIVER_ERRORS,
     REFUSALS,
+    Connector,
     Pool,
     PooledConnection,
-    Preparing,
     give_back,
     open_pool,
     reason_of,
@@ -61,7 +61,7 @@ Bind = Callable[[Any], AbstractContextManager[object]]
 async def open_units(
     *, url: str | None, pool: Pool | None, sessions: int, connections: int, bind: Bind, inbox: Inbox
 ) -> AsyncIterator["PostgresUnitsOfWork"]:
-    """Transactions for up to `sessions` handlers with a session, and `connections` handlers without one, at the same time.
+    """Yields transactions for up to `sessions` handlers with a session, and `connections` without one, at the same time.
 
     Opens no connection yet. A given `pool` serves handlers without a session and stays open. Raises `MissingExtraError` if
     `sessions` is not 0 and SQLAlchemy is missing.
@@ -76,7 +76,7 @@ async def open_units(
                 url,
                 size=connections,
                 application_name=APPLICATION_NAME,
-                preparing=Preparing(keep_plans=True),
+                connector=Connector(keep_plans=True),
                 connection_class=HandlerConnection,
             )
             # Not `close`, which would wait for spare connections, and for those that abandoned handlers still have.
@@ -118,7 +118,7 @@ class PostgresUnitsOfWork:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def take(self) -> Any:
-        """A connection of the pool, for `give_back`. Raises the driver's errors."""
+        """Takes a connection of the pool, for `give_back`. Raises the driver's errors."""
         while self._spare:
             connection = self._spare.pop()
             # Taken from the top: with less work, those at the bottom stay unused, and `_return_unused` gives them back.
@@ -277,7 +277,7 @@ class _HandlerTransaction(ABC):
             self.ending.committed()
 
     def before_commit(self) -> Sequence[Statement]:
-        """What to send in front of COMMIT: it fails if the mark is not in this transaction, or the lease is lost."""
+        """Returns what to send in front of COMMIT: it fails if the mark is not in this transaction, or the lease is lost."""
         if self.ending is not None:
             return (self.ending.statement(marked=bool(self.marked)),)
         return (self.units.inbox.same_transaction,) if self.marked else ()
@@ -329,7 +329,7 @@ class _BareTransaction(_HandlerTransaction):
         else:
             await connection.execute("begin")
             if self.marking is not None:
-                self.marked = await _marked(connection, self.marking)
+                self.marked = await _mark(connection, self.marking)
         return {}
 
     async def check(self) -> None:
@@ -373,7 +373,7 @@ class _ConnectionTransaction(_BareTransaction):
             await self._transaction.start()
             if self.marking is not None:
                 try:
-                    self.marked = await _marked(connection, self.marking)
+                    self.marked = await _mark(connection, self.marking)
                 except BaseException as error:
                     await self._undo(error)
                     raise
@@ -411,32 +411,32 @@ class _SessionTransaction(_HandlerTransaction):
     async def open(self) -> dict[str, object]:
         self.handle = session = session_maker()(self.units.engine, closed=self.marking is not None)
         if self.marking is not None:
-            self.marked = await (_begun_in_session if self.marking.only else _marked_in_session)(session, self.marking)
+            self.marked = await (_begin_in_session if self.marking.only else _mark_in_session)(session, self.marking)
         elif "connection" in self.wanted:
             # SQLAlchemy sends BEGIN with its own first statement. Earlier statements on the bare connection would autocommit.
             await (await session.connection()).exec_driver_sql("select 1")
         self._begun = session.sync_session.get_transaction()
         if "connection" in self.wanted:
-            return {"session": session, "connection": (await session.run_sync(_adapted)).driver_connection}
+            return {"session": session, "connection": (await session.run_sync(_adapter_of)).driver_connection}
         return {"session": session}
 
     async def check(self) -> None:
         session = self.handle
-        if await session.run_sync(self._finished) or self.marking is None:
+        if await session.run_sync(self._flush_and_commit) or self.marking is None:
             return
         # The handler rolled back, and the marks with it. Make them again, so that they are committed with what it wrote since.
         try:
-            marked = await _marked_in_session(session, self.marking)
+            marked = await _mark_in_session(session, self.marking)
         except Exception as error:
             _raise_unavailable(error)
             raise
         if marked != self.marked:
             raise MarkHeldError("after a rollback by the handler another worker had marked the message")
         self._begun = session.sync_session.get_transaction()
-        if not await session.run_sync(self._finished):
+        if not await session.run_sync(self._flush_and_commit):
             raise RuntimeError("the session was rolled back while it was flushed")
 
-    def _finished(self, session: Any) -> bool:
+    def _flush_and_commit(self, session: Any) -> bool:
         """Flushes and commits. False, with nothing committed, if the handler had rolled the marks back."""
         # An error of the flush is the handler's failure. An error of the commit leaves open whether it was committed.
         if self.marked or session.in_transaction():
@@ -447,10 +447,10 @@ class _SessionTransaction(_HandlerTransaction):
             # The handler used no session, or committed by itself: no commit of ours follows that could end the delivery.
             self.ending = None
         elif before := self.before_commit():
-            if (adapted := _adapted(session)).autocommit:
+            if (adapter := _adapter_of(session)).autocommit:
                 self.ending = None  # it has committed each statement, and sends no COMMIT
             else:
-                adapted.driver_connection.check_before_commit(before)
+                adapter.driver_connection.check_before_commit(before)
         session.closed = False
         try:
             session.commit()
@@ -487,7 +487,7 @@ _ENDED_BY_HANDLER = (
 # --- marks -------------------------------------------------------------------------------------------------------------
 
 
-async def _marked(connection: Any, marking: Marking) -> frozenset[str]:
+async def _mark(connection: Any, marking: Marking) -> frozenset[str]:
     """Makes the marks. Returns the ids of the messages that were not marked before."""
     if marking.only:
         # A statement without parameters, whose rows are not read, takes one round trip.
@@ -495,7 +495,7 @@ async def _marked(connection: Any, marking: Marking) -> frozenset[str]:
     return marking.of(await connection.fetchval(marking.sql) or ())
 
 
-async def _marked_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
+async def _mark_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
     """Makes the marks through SQLAlchemy, as the first statement of its transaction."""
     row = (await (await session.connection()).exec_driver_sql(marking.sql)).first()
     if marking.only:
@@ -508,20 +508,20 @@ def _has_row(status: str) -> bool:
     return not status.endswith(" 0")
 
 
-async def _begun_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
+async def _begin_in_session(session: "AsyncSession", marking: Marking) -> frozenset[str]:
     """Begins the transaction of a fresh session and makes its mark, in one round trip."""
-    adapted = await session.run_sync(_adapted)
+    adapter = await session.run_sync(_adapter_of)
     try:
         # Left alone, SQLAlchemy would send BEGIN in a round trip of its own, and prepare the statement in another.
-        status = await adapted.driver_connection.begin_with(marking.statement, adapted._start_transaction)  # noqa: SLF001
+        status = await adapter.driver_connection.begin_with(marking.statement, adapter._start_transaction)  # noqa: SLF001
     except BaseException:
         await (await session.connection()).invalidate()
         raise
     return marking.all if _has_row(status) else frozenset()
 
 
-def _adapted(session: Any) -> Any:
-    """SQLAlchemy's adapter of the driver's connection. The session checks out a connection if it has none."""
+def _adapter_of(session: Any) -> Any:
+    """Returns SQLAlchemy's adapter of the driver's connection. The session checks out a connection if it has none."""
     return session.connection().connection.dbapi_connection
 
 

@@ -10,7 +10,7 @@ from outbox import MessageRelay, OutboxMessage, Publisher
 from outbox.core.outcome import DONE
 from outbox.ports import Backlog
 from outbox.postgres.claiming import FAIR_EVERY
-from outbox.postgres.pool import Preparing, open_pool
+from outbox.postgres.pool import Connector, open_pool
 from outbox.postgres.queries import TableName
 from outbox.postgres.store import PostgresStore
 from outbox.transports.postgres.handover import PostgresHandover
@@ -66,7 +66,7 @@ async def test_a_connection_plans_what_it_repeats_for_each_message_once(
     url: str, connection: asyncpg.Connection, broker: str, key: str | None
 ) -> None:
     table = TableName("outbox_table")
-    async with await open_pool(url, size=1, application_name="test", preparing=Preparing()) as pool:
+    async with await open_pool(url, size=1, application_name="test", connector=Connector()) as pool:
         await bind(pool, "mail", "#")
         store = PostgresStore(
             pool, table, keep_sent=False, longest_send=timedelta(seconds=10), facts=await facts_on(connection)

@@ -48,9 +48,10 @@ from outbox.postgres.doorbell import PostgresDoorbell, bell_of
 from outbox.postgres.index_positions import ScanStart
 from outbox.postgres.pool import (
     REFUSALS,
+    Connector,
     Pool,
-    Preparing,
     borrow_from,
+    close_pool,
     connect_to,
     open_pool,
     optional_tables,
@@ -158,7 +159,7 @@ class PostgresBroker:
             if self._bell is not None:
                 return
             if self._pool is None and self._url is not None:
-                self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME, preparing=Preparing())
+                self._pool = await open_pool(self._url, size=POOL_SIZE, application_name=_NAME, connector=Connector())
             self._statements = Statements(self._opened_pool)
             try:
                 with unavailable_errors("opening the broker in PostgreSQL"):
@@ -233,11 +234,7 @@ class PostgresBroker:
         self._bell = self._statements = None
         pool, self._pool = self._pool, self._given_pool
         if pool is not None and pool is not self._given_pool:
-            try:
-                async with asyncio.timeout(CLOSE_TIMEOUT.total_seconds()):
-                    await pool.close()
-            except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                pool.terminate()
+            await close_pool(pool)
 
     # --- consuming
 
