@@ -239,7 +239,11 @@ class _HandlerTransaction(ABC):
                     raise Reject(_ENDED_BY_HANDLER) from failure
                 raise
             if error is not None:
+                was_ended = bool(self.marked) and await self.was_ended()
                 await self._undo(error)
+                if was_ended and isinstance(error, Exception) and await self._marks_stay():
+                    # As after a handler that returns: another attempt would find the mark, and skip what is left to do.
+                    raise Reject(_ENDED_BY_HANDLER) from error
                 if caused_by(error, *_STALE):
                     raise StaleStatementError(f"a statement was prepared for other tables: {reason_of(error)}") from error
             else:
@@ -255,6 +259,13 @@ class _HandlerTransaction(ABC):
             await self.roll_back()
         except Exception as failure:  # noqa: BLE001  the connection is gone, and the transaction with it
             error.add_note(f"the rollback failed as well: {reason_of(failure)}")
+
+    async def _marks_stay(self) -> bool:
+        """Whether the marks are there after the rollback, because the handler had committed them."""
+        try:
+            return self.marking is not None and not await self.mark_again(self.marking)
+        except Exception:  # noqa: BLE001  the database is away, or another transaction is at the marks: they are not ours
+            return False
 
     async def _commit(self) -> None:
         try:
@@ -301,6 +312,14 @@ class _HandlerTransaction(ABC):
     @abstractmethod
     async def roll_back(self) -> None:
         """Rolls back."""
+
+    async def was_ended(self) -> bool:
+        """Whether the handler has ended the transaction, as far as that can be seen without asking the server."""
+        return False
+
+    async def mark_again(self, marking: Marking) -> frozenset[str]:  # noqa: ARG002  a bare transaction has no one to end it
+        """Makes the marks in a transaction that it rolls back. Returns those that were not there."""
+        return self.marked
 
     @abstractmethod
     async def close(self) -> None:
@@ -392,6 +411,16 @@ class _ConnectionTransaction(_BareTransaction):
     async def roll_back(self) -> None:
         await self._transaction.rollback()
 
+    async def was_ended(self) -> bool:
+        return not self.connection.is_closed() and not self.connection.is_in_transaction()
+
+    async def mark_again(self, marking: Marking) -> frozenset[str]:
+        await self.connection.execute("begin")
+        try:
+            return await _mark(self.connection, marking)
+        finally:
+            await self.connection.execute("rollback")
+
     async def close(self) -> None:
         if self.units.is_ours and self.connection is not self._pooled:
             HandlerConnection.take_back(self._pooled, self.connection)
@@ -467,6 +496,19 @@ class _SessionTransaction(_HandlerTransaction):
 
     async def roll_back(self) -> None:
         await self.handle.rollback()
+
+    async def was_ended(self) -> bool:
+        try:
+            adapted = await self.handle.run_sync(lambda session: _adapter_of(session) if session.in_transaction() else None)
+        except Exception:  # noqa: BLE001  SQLAlchemy's errors about a connection whose transaction was ended, or that was lost
+            return True
+        return adapted is not None and not adapted.driver_connection.is_in_transaction()
+
+    async def mark_again(self, marking: Marking) -> frozenset[str]:
+        try:
+            return await _mark_in_session(self.handle, marking)
+        finally:
+            await self.handle.rollback()
 
     async def close(self) -> None:
         session = self.handle.sync_session

@@ -460,6 +460,48 @@ async def test_a_transaction_that_was_ended_by_hand_makes_a_dead_letter_if_the_m
     assert "ended its transaction itself" in dead.failure.message
 
 
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_a_handler_that_commits_by_hand_and_fails_is_not_taken_for_one_that_has_succeeded(
+    shop: str, db: Connection, broker: MemoryBroker, duplicates: Callable[[], int], with_session: bool
+) -> None:
+    async def for_session(body: bytes, session: AsyncSession) -> None:
+        await session.execute(text("insert into sale values (1)"))
+        await (await session.connection()).commit()
+        raise ConnectionError("before the rest was done")
+
+    async def for_connection(body: bytes, connection: Connection) -> None:
+        await connection.execute("insert into sale values (1); commit")
+        raise ConnectionError("before the rest was done")
+
+    async with consuming(broker, shop, for_session if with_session else for_connection, retry_delays=("0",)):
+        await handled(broker, message("order.placed"))
+    [dead] = broker.dead_letters(QUEUE)
+    assert (dead.cause, dead.attempt, duplicates(), await sales(db)) == (Cause.REJECTED, 1, 0, 1)
+    assert "ended its transaction itself" in dead.failure.message
+    assert "before the rest was done" in dead.failure.traceback
+
+
+@pytest.mark.parametrize("with_session", [True, False])
+async def test_a_handler_that_rolls_back_by_hand_and_fails_is_retried(
+    shop: str, db: Connection, broker: MemoryBroker, with_session: bool
+) -> None:
+    async def for_session(body: bytes, session: AsyncSession, attempt_count: int) -> None:
+        await session.execute(text("insert into sale values (1)"))
+        if attempt_count == 1:
+            await session.execute(text("rollback"))
+            raise ConnectionError
+
+    async def for_connection(body: bytes, connection: Connection, attempt_count: int) -> None:
+        await connection.execute("insert into sale values (1)")
+        if attempt_count == 1:
+            await connection.execute("rollback")
+            raise ConnectionError
+
+    async with consuming(broker, shop, for_session if with_session else for_connection, retry_delays=("0",)):
+        await handled(broker, message("order.placed"))
+    assert (broker.dead_letters(QUEUE), await sales(db)) == ((), 1)
+
+
 # --- ids ---------------------------------------------------------------------------------------------------------------
 
 
