@@ -379,6 +379,8 @@ def _needs(consumer: Consumer) -> frozenset[str]:
 def _unique_consumers(consumers: Iterable[Consumer]) -> tuple[Consumer, ...]:
     """Removes repeated consumers. Raises for two different consumers of one queue."""
     by_queue: dict[str, Consumer] = {}
+    if not isinstance(consumers, Consumer | Iterable):
+        raise ConfigurationError(f"consumers must be a list of consumers, such as [welcome], not {consumers!r:.80}")
     for consumer in (consumers,) if isinstance(consumers, Consumer) else consumers:
         if not isinstance(consumer, Consumer):
             raise ConfigurationError(f"{consumer!r} is not a consumer: decorate it with @consume, or create a Consumer")

@@ -95,9 +95,9 @@ def byte_limits(*, max_batch_bytes: int, max_body_bytes: int) -> ByteLimits:
 
 
 def one_of(name: str, value: T, choices: Collection[T]) -> T:
-    """Checks that the value is one of `choices`."""
+    """Checks that the value is one of `choices`, which are text."""
     if value not in choices:
-        raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+        raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, map(str, choices)))}, not {value!r}")
     return value
 
 

@@ -1,7 +1,7 @@
 """Parses and formats durations such as `1m30s` and `500ms`."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import timedelta
 
 from outbox.errors import DurationError
@@ -58,9 +58,11 @@ def as_delay(value: str | float | timedelta) -> timedelta:
 
 
 def as_delays(values: Iterable[str | float | timedelta]) -> tuple[timedelta, ...]:
-    """Parses retry delays, in order. Refuses a single string, whose letters would be the delays."""
-    if isinstance(values, str | bytes):
+    """Parses retry delays, in order. Refuses a single delay, and a string, whose letters would be the delays; and a set."""
+    if isinstance(values, str | bytes | int | float | timedelta):
         raise DurationError(f"retry_delays must be a sequence of durations: write ({values!r},) instead of {values!r}")
+    if not isinstance(values, Iterable) or isinstance(values, Set):
+        raise DurationError(f"retry_delays must be a sequence of durations, in order, such as ('1s', '1m'), not {values!r}")
     return tuple(as_delay(value) for value in values)
 
 

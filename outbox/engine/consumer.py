@@ -190,6 +190,8 @@ class Consumer:
         # The predecessor's order of arguments: binding key, queue, callback.
         if isinstance(self.callback, str) and callable(self.queue):
             self._set(callback=self.queue, queue=self.callback)
+        if self.event is not None and not isinstance(self.event, Event):
+            raise ConfigurationError(f"event must be an outbox.contracts.Event, not {self.event!r:.80}")
         if self.event is not None and self.binding_key != self.event.routing_key:
             raise ConfigurationError(
                 f"binding_key must be the routing key of the event, {self.event.routing_key!r}, not {self.binding_key!r}"
@@ -326,7 +328,11 @@ def queue_of(callback: Callable[..., Any]) -> str:
 
 
 def _short_string(name: str, value: object, limit: int) -> str:
-    if not isinstance(value, str) or not value or "\0" in value or len(value.encode()) > limit:
+    try:
+        is_short = isinstance(value, str) and 0 < len(value.encode()) <= limit
+    except UnicodeEncodeError:  # half of a surrogate pair
+        is_short = False
+    if not isinstance(value, str) or not is_short or "\0" in value:
         raise ConfigurationError(f"{name} must be 1 to {limit} bytes of text, not {value!r}")
     return value
 

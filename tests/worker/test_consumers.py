@@ -82,7 +82,13 @@ def test_retry_delays_are_durations_or_seconds() -> None:
             Consumer("#", placed, retry_delays=wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"binding_key": ""}, {"binding_key": "x" * 256}, {"queue": "x" * 252}, {"queue": "ż" * 126}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"binding_key": ""}, {"binding_key": "x" * 256}, {"binding_key": "\ud800"}),
+        *({"queue": "x" * 252}, {"queue": "ż" * 126}, {"queue": "nul\0"}, {"queue": "\ud800"}),
+    ],
+)
 def test_names_that_no_broker_takes_are_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match="bytes of text"):
         Consumer(**{"binding_key": "#", "callback": placed, **wrong})  # type: ignore[arg-type]
@@ -91,6 +97,11 @@ def test_names_that_no_broker_takes_are_refused(wrong: dict[str, str]) -> None:
 def test_consume_without_a_binding_key_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r'needs a binding key: write @consume\("order\.placed"\)'):
         consume(placed)  # type: ignore[arg-type]
+
+
+def test_what_is_no_event_is_refused_as_one() -> None:
+    with pytest.raises(ConfigurationError, match=r"event must be an outbox\.contracts\.Event, not 'order\.placed'"):
+        Consumer("order.placed", placed, event="order.placed")  # type: ignore[arg-type]
 
 
 def test_types_of_errors_are_not_names() -> None:

@@ -71,6 +71,8 @@ async def stock(body: bytes, connection: object, publisher: object) -> None: ...
         ({"broker": POSTGRES, "consumers": [stock]}, "consumers of stock use connection, publisher, which needs a database"),
         ({"broker": AMQP, "consumers": [books], "db_pool": object()}, "a session cannot use db_pool"),
         ({"broker": AMQP, "db_pool": object(), "db_engine_url": POSTGRES}, "exactly one of db_engine_url, db_pool"),
+        ({"broker": AMQP, "consumers": None}, r"consumers must be a list of consumers, such as \[welcome\], not None"),
+        ({"broker": AMQP, "propagation": "parent"}, "propagation must be one of 'auto', 'child', 'link', not 'parent'"),
         ({"broker": AMQP, "prefetch_count": 0}, "prefetch_count must be a whole number from 1"),
         (
             {"broker": AMQP, "prefetch_count": 65_536},
@@ -102,7 +104,7 @@ def test_urls_of_the_wrong_kind_are_refused_without_their_secrets(arguments: dic
     assert "sesame" not in str(caught.value)
 
 
-@pytest.mark.parametrize("delays", [("1h",), "1s", (-1,), ("60s",)])
+@pytest.mark.parametrize("delays", [("1h",), "1s", (-1,), ("60s",), 5, timedelta(seconds=1), None, {"1s", "1m"}])
 def test_bad_retry_delays_are_refused(delays: Any) -> None:
     with pytest.raises(DurationError):
         Worker(broker=AMQP, retry_delays=delays)
