@@ -75,15 +75,21 @@ class KeyQueues:
             self._spawn(self._serve(key, key_queue))
 
     async def _serve(self, key: str, key_queue: KeyQueue) -> None:
+        continues = False
         try:
-            while key_queue.deliveries and not self._leaving.requested:
+            if not self._leaving.requested:
                 delivery = key_queue.deliveries[0]
                 # A lost delivery is redelivered, and so are those behind it, which must not be handled before it.
                 if not delivery.gone:
                     await self._handler.handle_in_turn(delivery, key_queue, self._leaving)
                 key_queue.deliveries.popleft()
+                continues = bool(key_queue.deliveries) and not self._leaving.requested
         finally:
-            del self._key_queues[key]
+            if not continues:
+                del self._key_queues[key]
+        if continues:
+            # Another task, because the next handler must not see the context variables that this one has set.
+            self._spawn(self._serve(key, key_queue))
 
 
 class OrderedDeliveryHandler(DeliveryHandler):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -73,6 +74,24 @@ async def loaded(bodies: Sequence[bytes], *, key: str = "k") -> Streaming:
 
 
 BODIES = [str(number).encode() for number in range(8)]
+
+
+# --- context variables -------------------------------------------------------------------------------------------------
+
+
+tenant: ContextVar[bytes] = ContextVar("tenant", default=b"none")
+
+
+async def test_a_handler_does_not_see_the_context_variables_of_the_message_before() -> None:
+    broker, seen = await loaded(BODIES), []
+
+    async def handle(body: bytes) -> None:
+        seen.append((body, tenant.get()))
+        tenant.set(body)
+
+    async with working(broker, Consumer("#", handle, "mail", ordered=True)):
+        await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
+    assert seen == [(body, b"none") for body in BODIES]
 
 
 # --- lost deliveries ---------------------------------------------------------------------------------------------------
@@ -484,17 +503,19 @@ async def test_of_several_poison_messages_only_the_first_becomes_a_dead_letter()
 # --- what it costs -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_key_costs_one_task_and_not_one_for_each_message() -> None:
-    broker, go_on, names = await loaded(BODIES), asyncio.Event(), set()
+async def test_a_key_costs_one_task_and_not_one_for_each_message_in_flight() -> None:
+    broker, go_on, tasks = await loaded(BODIES), asyncio.Event(), []
 
     async def handle(body: bytes) -> None:
-        names.add(id(asyncio.current_task()))
+        tasks.append(len(asyncio.all_tasks()))
         await go_on.wait()
 
     async with working(broker, Consumer("#", handle, "mail", ordered=True)):
+        await eventually(lambda: bool(tasks))
         go_on.set()
         await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
-    assert len(names) == 1
+    assert len(tasks) == len(BODIES)
+    assert tasks[0] - tasks[-1] < len(BODIES) - 2
 
 
 async def test_retries_in_flight_are_reported_as_retries() -> None:
