@@ -88,6 +88,7 @@ _TRANSIENT_ERRORS = (
     asyncpg.ObjectNotInPrerequisiteStateError,
     asyncpg.TransactionRollbackError,
     asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
 )
 _ALL_TABLES = frozenset({"history", "stats", "component", "control"})
 _TABLE_OF_TASK = {"pauses": "control", "stats": "stats", "heartbeat": "component"}
@@ -229,7 +230,7 @@ class Reporter:
             if connection.is_closed():
                 raise ConnectionError("the connection was lost")
             await self._round(connection, self._usable, last=self._done)
-            if self._settings.borrows or self._done:
+            if self._settings.borrows or self._done or not self._usable:
                 return
             if self._should_listen and time.monotonic() >= self._due["listen"]:
                 await self._listen(connection)
@@ -292,6 +293,9 @@ class Reporter:
             self._log_problem(what, reason_of(error))
             if connection.is_closed():
                 raise ConnectionError(f"{what}: {reason_of(error)}") from error
+            if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                # A server that is writable again may say so to new connections only: this one ends, and the next comes later.
+                self._usable = frozenset()
         else:
             self._log_recovery(what)
 

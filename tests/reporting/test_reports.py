@@ -12,6 +12,7 @@ from outbox import Consumer, MessageRelay, Worker
 from outbox.chains import ChainState, chain
 from outbox.postgres.pool import connect_to
 from outbox.postgres.queries import TableName
+from outbox.reporting import reporter
 from outbox.reporting.components import ComponentKind, ComponentStatus, components
 from outbox.reporting.facts import Fact
 from outbox.reporting.tables import ReportingTables, as_json
@@ -207,6 +208,25 @@ async def test_a_component_whose_row_was_deleted_reports_again(connection: async
         await eventually(lambda: connection.fetchval("select exists(select from outbox_component)"), timeout=30)
     [found] = await components(connection)
     assert (found.kind, found.condition) == (ComponentKind.RELAY, ComponentStatus.STOPPED)
+
+
+async def test_a_component_reports_again_after_its_database_was_read_only(
+    connection: asyncpg.Connection, database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection from that time stays read-only, and a component that kept it would count as lost while it works."""
+    monkeypatch.setattr(reporter, "TABLE_CHECK_INTERVAL", timedelta(milliseconds=200))
+    database = await connection.fetchval("select current_database()")
+    async with at_work(MessageRelay(database_url, broker=database_url, heartbeat_interval=0.1)):
+        await eventually(lambda: connection.fetchval("select exists(select from outbox_component)"))
+        await connection.execute(f'alter database "{database}" set default_transaction_read_only = on')
+        await connection.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'outbox relay reports'"
+        )
+        await eventually(lambda: "reports: heartbeat: ReadOnlySQLTransactionError" in caplog.text)
+        await connection.execute(f'alter database "{database}" reset default_transaction_read_only')
+        writable_at = await connection.fetchval("select clock_timestamp()")
+        await eventually(lambda: connection.fetchval("select seen_at > $1 from outbox_component", writable_at))
 
 
 async def _running(connection: asyncpg.Connection) -> list[asyncpg.Record] | None:
