@@ -79,6 +79,7 @@ class DeclaredConsumer:
     binding_key: str
     worker: str
     is_alive: bool
+    is_paused: bool
     ordered: bool
     delays: Sequence[timedelta]
 
@@ -87,6 +88,9 @@ def declared_consumers(components: Iterable[KnownComponent]) -> Sequence[Declare
     """Lists the consumers of all workers, including lost and stopped ones."""
     declared: list[DeclaredConsumer] = []
     for component in components:
+        # Without a list of queues, the whole worker is paused, for which "" stands in a list.
+        queues = component.activity.get("paused_queues")
+        paused = queues if isinstance(queues, list) else [""] if component.activity.get("state") == "paused" else []
         for consumer in component.consumers if component.kind is ComponentKind.WORKER else ():
             # A heartbeat may come from another release: what has an unexpected form is skipped.
             if "queue" not in consumer:
@@ -100,6 +104,7 @@ def declared_consumers(components: Iterable[KnownComponent]) -> Sequence[Declare
                     binding_key=str(consumer.get("binding_key", "")),
                     worker=component.name,
                     is_alive=component.condition in _ALIVE,
+                    is_paused=consumer["queue"] in paused or "" in paused,
                     ordered=bool(consumer.get("ordered")),
                     delays=[timedelta(seconds=each) for each in delays if isinstance(each, int | float)],
                 )

@@ -199,6 +199,10 @@ def _unconsumed(seen: TopologySnapshot) -> Iterator[TopologyProblem]:
         # None consumers: unknown, which is no reason for a warning.
         if queue is None or not queue.exists or queue.consumers != 0:
             continue
+        # A paused worker cancels its subscription at RabbitMQ. It runs, and the pause is reported by itself.
+        alive = [consumer.is_paused for consumer in seen.consumers if consumer.queue == name and consumer.is_alive]
+        if alive and all(alive):
+            continue
         wait = "message waits" if queue.waiting == 1 else "messages wait"
         waiting = f", and {queue.waiting:,} {wait} in it" if queue.waiting else ""
         steps = ["unbind and delete it"]

@@ -194,6 +194,34 @@ async def test_missing_queues_and_exchanges_are_found_without_the_management_api
     assert topology["bindings_known"] is False
 
 
+@pytest.mark.parametrize("paused", ["queue", "worker"])
+async def test_a_paused_queue_is_none_without_consumer_while_its_worker_runs(
+    database: str, connection: asyncpg.Connection, broker_url: str, paused: str
+) -> None:
+    """A paused worker cancels its subscription: the advice to delete the queue would be wrong."""
+
+    async def handle(body: object) -> None: ...
+
+    worker = Worker(broker=broker_url, db_engine_url=database, consumers=[Consumer("order.*", handle, queue="mail")])
+    await connection.execute(
+        "insert into outbox_control (scope, name) values ($1, $2)", paused, "mail" if paused == "queue" else ""
+    )
+
+    async def warnings() -> dict[str, Any]:
+        async with serving(Admin(database, broker=broker_url)) as app, client_of(app, Role.VIEWER) as client:
+            topology = await shown(client)
+        assert not topology["degraded"]
+        return codes(topology)
+
+    async with await aio_pika.connect(broker_url) as rabbit:
+        await (await rabbit.channel()).declare_queue("mail", durable=True)
+        async with at_work(worker):
+            is_paused = "select exists(select from outbox_component where activity ->> 'state' = 'paused')"
+            await eventually(lambda: connection.fetchval(is_paused))
+            assert "queue_without_consumer" not in await eventually(warnings)
+        assert "queue_without_consumer" in await eventually(warnings)
+
+
 async def test_the_management_api_adds_bindings_and_limits(
     database: str, connection: asyncpg.Connection, broker_url: str, rabbitmq_server: Any
 ) -> None:
