@@ -148,13 +148,13 @@ class PostgresDoorbell:
         return None if self._mode is WakeMode.LISTENING else self._poll_interval
 
     async def run(self) -> None:
-        """Listens until cancelled. Opens lost connections again. Raises `SchemaError` if the table does not exist."""
+        """Listens until cancelled. Opens lost connections again. Polls while the table does not exist."""
         while True:
             pause = REBUILD_PAUSE
             try:
                 with unavailable_errors("listening"):
                     pause = await self._listen()
-            except DatabaseUnavailableError as error:
+            except (DatabaseUnavailableError, SchemaError) as error:
                 self._change_mode(WakeMode.POLLING, "", str(error))
             self.ring()
             await asyncio.sleep(pause.total_seconds())

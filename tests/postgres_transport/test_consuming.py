@@ -764,3 +764,15 @@ async def test_a_worker_without_the_table_of_relays_consumes(
     async with taking(broker, "mail", "#") as taken:
         await send(other_broker, message("order.placed"))
         await (await taken.next()).settle(DONE)
+
+
+async def test_a_worker_that_nothing_would_wake_any_more_fails_instead_of_waiting_for_ever(
+    broker: PostgresBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_broker: PostgresBroker, _queues: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(PostgresBroker, "_next_due", fail)
+    with pytest.raises(ZeroDivisionError):
+        async with asyncio.timeout(60), handling(broker, Handling()), handling(broker, Handling(), queue="other"):
+            await asyncio.Event().wait()

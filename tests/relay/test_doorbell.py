@@ -169,6 +169,23 @@ async def test_a_lost_connection_is_rebuilt_and_rings_once_for_what_was_missed(
             await nap.wait(LONG)
 
 
+async def test_a_table_that_is_away_for_a_while_is_listened_for_again(
+    url: str, connection: asyncpg.Connection, recorder: Recorder
+) -> None:
+    """A migration may rename it: sleepers poll meanwhile, and commits wake them again afterwards."""
+
+    async def come_back() -> None:
+        await eventually(lambda: recorder.modes == [WakeMode.POLLING])
+        await connection.execute("alter table elsewhere rename to outbox_table")
+
+    await connection.execute("alter table outbox_table rename to elsewhere")
+    coming_back = asyncio.create_task(come_back())
+    async with ringing(url, recorder):
+        await coming_back
+    assert recorder.modes == [WakeMode.POLLING, WakeMode.LISTENING]
+    assert "the table outbox_table does not exist" in str(recorder.events[0])
+
+
 async def test_a_sleeper_is_woken_by_commits_after_its_connection_was_reopened(
     bell: PostgresDoorbell, connection: asyncpg.Connection, recorder: Recorder
 ) -> None:

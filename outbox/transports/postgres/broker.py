@@ -270,13 +270,14 @@ class PostgresBroker:
                     database=self._url and postgres_url(self._url, argument="url"),
                     done_in_transaction=self._sql["done_in_transaction"],
                 )
-                running = tasks.create_task(intake.run())
+                running, watch = tasks.create_task(intake.run()), tasks.create_task(_raise_error_of(self._waker_tasks))
                 try:
                     yield intake
                 finally:
                     await intake.give_back()
                     await asyncio.wait([running], timeout=CLOSE_TIMEOUT.total_seconds())
                     running.cancel()
+                    watch.cancel()
 
     async def queue_depth(self, queue: str) -> QueueDepth | None:
         """See `outbox.ports.MeasuresQueues.queue_depth`. More than `DEPTH_COUNTED` deliveries are estimated from a sample."""
@@ -406,8 +407,6 @@ class PostgresBroker:
             )
             self._waker = Waker(doorbell, next_due=self._next_due)
             self._waker_tasks = [asyncio.create_task(doorbell.run()), asyncio.create_task(self._waker.run())]
-            for task in self._waker_tasks:
-                task.add_done_callback(_log_failure)
         self._waker_users += 1
         try:
             if is_first and not self._of_source:
@@ -517,6 +516,8 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _log_failure(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("idle workers are no longer woken: %s", error, exc_info=error)
+async def _raise_error_of(tasks: Sequence["asyncio.Task[None]"]) -> None:
+    """Waits until one of the waker's tasks fails, and raises its error: without it, an idle worker would wait for ever."""
+    ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in ended:
+        await task
