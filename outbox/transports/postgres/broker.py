@@ -520,4 +520,5 @@ async def _raise_error_of(tasks: Sequence["asyncio.Task[None]"]) -> None:
     """Waits until one of the waker's tasks fails, and raises its error: without it, an idle worker would wait for ever."""
     ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in ended:
-        await task
+        with suppress(BrokerUnavailableError):  # the broker was closed, on purpose
+            await task
