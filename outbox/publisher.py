@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Unpack, overload
 from typing_extensions import TypeVar
 
 from outbox.contracts import Event, ModelT
+from outbox.core.arguments import body_tools
 from outbox.core.clock import HybridClock, as_clock
 from outbox.core.destinations import DEFAULT, Destinations, validate_destinations
 from outbox.core.message import OutboxMessage, PublishOptions
@@ -72,10 +73,7 @@ class Publisher:
     ) -> None:
         if destinations is not None and not isinstance(destinations, Destinations):
             raise ConfigurationError(f"destinations must be outbox.Destinations with rules, not {destinations!r:.80}")
-        if encryption is not None and not callable(getattr(encryption, "encrypt", None)):
-            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
-        if large_bodies is not None and not callable(getattr(large_bodies, "put_all", None)):
-            raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
+        body_tools(encryption=encryption, large_bodies=large_bodies)
         self._expiration = as_expiration(expiration)
         self._table = TableName.parse(table_name)
         self._statements = Statements.on(self._table)

@@ -157,11 +157,8 @@ class Worker:
         if redact is not None and not callable(redact):
             raise ConfigurationError(f"redact must be a callable that takes a text and returns one, not {redact!r}")
         self._redact = redact
-        if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
-            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
+        arguments.body_tools(encryption=encryption, large_bodies=large_bodies)
         self._encryption = encryption
-        if large_bodies is not None and not callable(getattr(large_bodies, "get", None)):
-            raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
         self._large_bodies = large_bodies
         self._name = name
         self._settings = WorkSettings(

@@ -31,7 +31,7 @@ CEILINGS = {
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,
-    "import edges": 1_578,
+    "import edges": 1_579,
     "import cycles": 0,
     "docstrings that lean on another": 0,
     "files in import circles of the dashboard": 0,

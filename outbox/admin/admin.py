@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from outbox.admin.principals import Role, Tokens
 from outbox.admin.problems import NotOpenError
 from outbox.contracts import by_routing_key
-from outbox.core.arguments import at_least_one, exactly_one, one_of
+from outbox.core.arguments import at_least_one, body_tools, exactly_one, one_of
 from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.urls import postgres_url
 from outbox.dead_letters import INBOX_RETENTION, DeadLetters
@@ -212,10 +212,7 @@ class Admin:
             raise ConfigurationError(f"session_lifetime must be above 0, not {session_lifetime}")
         if body_limit < 1_024:
             raise ConfigurationError(f"body_limit must be at least 1,024 bytes, not {body_limit}")
-        if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
-            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
-        if large_bodies is not None and not callable(getattr(large_bodies, "get", None)):
-            raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
+        body_tools(encryption=encryption, large_bodies=large_bodies)
         self.table = outbox_table(table_name)
         self.broker = broker
         self.exchange_name = checked_exchange_name(exchange_name)

@@ -88,9 +88,6 @@ def declared_consumers(components: Iterable[KnownComponent]) -> Sequence[Declare
     """Lists the consumers of all workers, including lost and stopped ones."""
     declared: list[DeclaredConsumer] = []
     for component in components:
-        # Without a list of queues, the whole worker is paused, for which "" stands in a list.
-        queues = component.activity.get("paused_queues")
-        paused = queues if isinstance(queues, list) else [""] if component.activity.get("state") == "paused" else []
         for consumer in component.consumers if component.kind is ComponentKind.WORKER else ():
             # A heartbeat may come from another release: what has an unexpected form is skipped.
             if "queue" not in consumer:
@@ -104,7 +101,7 @@ def declared_consumers(components: Iterable[KnownComponent]) -> Sequence[Declare
                     binding_key=str(consumer.get("binding_key", "")),
                     worker=component.name,
                     is_alive=component.condition in _ALIVE,
-                    is_paused=consumer["queue"] in paused or "" in paused,
+                    is_paused=component.has_paused(consumer["queue"]),
                     ordered=bool(consumer.get("ordered")),
                     delays=[timedelta(seconds=each) for each in delays if isinstance(each, int | float)],
                 )

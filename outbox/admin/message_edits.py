@@ -66,7 +66,6 @@ class MessageEditRequest(EditRequest):
     response_model=Message,
     responses=problem_responses(
         Code.NOT_FOUND,
-        Code.CONFLICT,
         Code.VERSION_CONFLICT,
         Code.REQUEST_RUNNING,
         Code.KEY_REUSED,

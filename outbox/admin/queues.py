@@ -324,14 +324,13 @@ def _consumers(name: str, components: Iterable[KnownComponent]) -> Iterable[Queu
             if consumer.get("queue") != name:
                 continue
             state = str(component.activity.get("state", "")).replace(" ", "_")
-            paused, failing = component.activity.get("paused_queues"), component.activity.get("failing_queues")
-            if isinstance(failing, list) and name in failing:
-                state = "failing"
-            if isinstance(paused, list) and state == "paused" and not any(each in paused for each in (name, "")):
-                # A worker reports `paused` as soon as one of its queues is paused; "" stands for the whole worker.
-                state = "running"
-            if isinstance(paused, list) and name in paused:
+            failing = component.activity.get("failing_queues")
+            if component.has_paused(name):
                 state = "paused"
+            elif isinstance(failing, list) and name in failing:
+                state = "failing"
+            elif state == "paused":
+                state = "running"
             prefetch = consumer.get("prefetch_count")
             yield QueueConsumer(
                 component_id=component.id,

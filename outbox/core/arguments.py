@@ -94,6 +94,15 @@ def byte_limits(*, max_batch_bytes: int, max_body_bytes: int) -> ByteLimits:
     )
 
 
+def body_tools(*, encryption: object, large_bodies: object) -> None:
+    """Checks what encrypts and stores bodies, by its methods: the classes need extras that may not be installed."""
+    if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
+        # Without the value, which may be a key.
+        raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
+    if large_bodies is not None and not callable(getattr(large_bodies, "put_all", None)):
+        raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
+
+
 def one_of(name: str, value: T, choices: Collection[T]) -> T:
     """Checks that the value is one of `choices`, which are text."""
     if value not in choices:

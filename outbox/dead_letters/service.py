@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from outbox.core.arguments import exactly_one, one_of
+from outbox.core.arguments import body_tools, exactly_one, one_of
 from outbox.core.arguments import exchange_name as checked_exchange_name
 from outbox.core.urls import ServerKind, postgres_url, server_kind
 from outbox.dead_letters.actions import (
@@ -103,10 +103,7 @@ class DeadLetters:
         exactly_one(db_engine_url=db_engine_url, db_pool=db_pool)
         if not isinstance(inbox_retention, timedelta) or inbox_retention <= timedelta(0):
             raise ConfigurationError(f"inbox_retention is a timedelta longer than zero, not {inbox_retention!r}")
-        if encryption is not None and not callable(getattr(encryption, "decrypt", None)):
-            raise ConfigurationError(f"encryption must be an outbox.encryption.Encryption, not {type(encryption).__name__}")
-        if large_bodies is not None and not callable(getattr(large_bodies, "get", None)):
-            raise ConfigurationError(f"large_bodies must be an outbox.large_bodies.LargeBodies, not {large_bodies!r:.80}")
+        body_tools(encryption=encryption, large_bodies=large_bodies)
         self._retention = inbox_retention
         self._url = "" if db_engine_url is None else postgres_url(db_engine_url)
         self._pool = db_pool

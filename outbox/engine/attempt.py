@@ -385,7 +385,7 @@ def refuse_unstarted(result: object) -> None:
             result.close()  # or else Python warns of it at some later time
         raise SignatureError(
             f"the handler returned {type(result).__name__} {result.__qualname__!r}, which nothing runs: await it, or for a "
-            f"generator write a function without yield"
+            "generator write a function without yield"
         )
 
 

@@ -303,7 +303,7 @@ def _plan_of(callback: Callable[..., Any], event: Event[Any] | None, *, batch: b
         if plan.body_type is BaseModel:
             raise SignatureError(
                 f"the body of {queue_of(callback)} is annotated with BaseModel, which has no fields: annotate it with your "
-                f"model, or with dict"
+                "model, or with dict"
             )
         return plan
     event.check()

@@ -499,10 +499,10 @@ class _SessionTransaction(_HandlerTransaction):
 
     async def was_ended(self) -> bool:
         try:
-            adapted = await self.handle.run_sync(lambda session: _adapter_of(session) if session.in_transaction() else None)
+            adapter = await self.handle.run_sync(lambda session: _adapter_of(session) if session.in_transaction() else None)
         except Exception:  # noqa: BLE001  SQLAlchemy's errors about a connection whose transaction was ended, or that was lost
             return True
-        return adapted is not None and not adapted.driver_connection.is_in_transaction()
+        return adapter is not None and not adapter.driver_connection.is_in_transaction()
 
     async def mark_again(self, marking: Marking) -> frozenset[str]:
         try:

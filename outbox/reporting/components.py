@@ -130,6 +130,12 @@ class KnownComponent:
     consumers: Sequence[Mapping[str, Any]]
     applied: Sequence[Mapping[str, str]]
 
+    def has_paused(self, queue: str) -> bool:
+        """Whether this worker takes nothing from `queue`, because the queue or the whole worker is paused."""
+        state, queues = self.activity.get("state"), self.activity.get("paused_queues")
+        # It reports `paused` as soon as one queue is, with a list. "" in the list stands for all; so does no list.
+        return queue in queues or "" in queues if isinstance(queues, list) else state == "paused"
+
 
 async def components(connection: Connection, *, schema: str | None = None) -> Sequence[KnownComponent]:
     """Returns all components, sorted by kind and name. Raises the driver's errors."""

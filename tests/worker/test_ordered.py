@@ -515,7 +515,8 @@ async def test_a_key_costs_one_task_and_not_one_for_each_message_in_flight() -> 
         go_on.set()
         await eventually(lambda: broker.is_idle("mail"), timeout=SOON)
     assert len(tasks) == len(BODIES)
-    assert tasks[0] - tasks[-1] < len(BODIES) - 2
+    # With a task for each message in flight there would be one less after each.
+    assert max(tasks) - min(tasks) < len(BODIES) - 2
 
 
 async def test_retries_in_flight_are_reported_as_retries() -> None:

@@ -326,7 +326,7 @@ async def items(number: Number, wanted: Annotated[ItemsParameters, Query()], con
     "/operations/{id}/pause",
     operation_id="outbox_operations_pause",
     summary="Pause Operation",
-    responses=problem_responses(Code.NOT_FOUND, Code.CONFLICT),
+    responses=problem_responses(Code.NOT_FOUND),
 )
 async def pause(number: Number, context: Operator) -> OperationResponse:
     """Pauses an operation. No further batch starts until it is resumed."""
@@ -337,7 +337,7 @@ async def pause(number: Number, context: Operator) -> OperationResponse:
     "/operations/{id}/resume",
     operation_id="outbox_operations_resume",
     summary="Resume Operation",
-    responses=problem_responses(Code.NOT_FOUND, Code.CONFLICT),
+    responses=problem_responses(Code.NOT_FOUND),
 )
 async def resume(number: Number, context: Operator) -> OperationResponse:
     """Resumes a paused operation."""
@@ -348,7 +348,7 @@ async def resume(number: Number, context: Operator) -> OperationResponse:
     "/operations/{id}/cancel",
     operation_id="outbox_operations_cancel",
     summary="Cancel Operation",
-    responses=problem_responses(Code.NOT_FOUND, Code.CONFLICT),
+    responses=problem_responses(Code.NOT_FOUND),
 )
 async def cancel(number: Number, context: Operator) -> OperationResponse:
     """Cancels an operation. Finished items stay finished; the others do not change."""
