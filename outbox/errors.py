@@ -34,6 +34,7 @@ OutboxError
 │   └── DataFolderInUseError             another process uses its data
 └── HandlerSignal                        raised by handlers to choose the outcome
     ├── Reject                           dead-letter the message at once
+    │   └── TransactionEndedError        raised by the worker: a handler with an inbox ended its transaction itself
     └── RetryAfter                       retry after the given delay
 """
 
@@ -191,6 +192,10 @@ class Reject(HandlerSignal):
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class TransactionEndedError(Reject):
+    """A handler with an inbox has committed or rolled back by itself. Another attempt could find its mark, and do nothing."""
 
 
 class RetryAfter(HandlerSignal):

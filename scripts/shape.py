@@ -27,7 +27,7 @@ CEILINGS = {
     # Three edges are the header of versions, which typed events and edits read, the line of code that a failure names, and
     # destinations, which are checked before a body is stored.
     "Python files": 267,
-    "lines of Python": 62_606,
+    "lines of Python": 62_614,
     "modules with one importer": 40,
     "private functions named once, %": 12.0,
     "modules named …ing": 9,

@@ -70,7 +70,7 @@ def configure_logging(level: str, format_: str = "text") -> None:
         handler.addFilter(LogFields())
         handler.setFormatter(JsonFormatter() if format_ == "json" else PlainFormatter(colours=sys.stderr.isatty()))
         root.addHandler(handler)
-        # aiormq logs every failed connection attempt as an error. Outbox itself logs once when a broker is lost or back.
+        # aiormq logs every failed connection attempt as an error. Outbox itself logs each reason for an outage once.
         logging.getLogger("aiormq").setLevel(logging.DEBUG if level == "DEBUG" else logging.CRITICAL)
 
 

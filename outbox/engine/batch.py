@@ -8,13 +8,13 @@ from time import perf_counter
 
 from outbox.core.codec import BODY_STORE
 from outbox.core.events import BatchFailed
-from outbox.core.outcome import DONE, RETURNED, DeliveryOutcome, Done, Failure
+from outbox.core.outcome import DONE, RETURNED, Cause, Dead, DeliveryOutcome, Done, Failure
 from outbox.core.tracking import follow
 from outbox.engine.attempt import EXPIRED, AttemptRunner, Run, WorkerContext, is_for_us, refuse_unstarted
 from outbox.engine.consumer import Consumer
 from outbox.engine.signature import BatchInputs, Inputs
 from outbox.engine.transactions import NotBegunError
-from outbox.errors import CommitFailedError, MarkHeldError
+from outbox.errors import CommitFailedError, MarkHeldError, TransactionEndedError
 
 
 @dataclass(slots=True, eq=False)
@@ -141,6 +141,10 @@ class BatchCollector:
                     failure=failure,
                 )
             )
+            if isinstance(error, TransactionEndedError):
+                # The marks may be committed: handled by itself, each message would be taken for a duplicate.
+                for member in members:
+                    member.resolve(Dead(Cause.REJECTED, failure))
             return failure
         else:
             for member in members:

@@ -14,9 +14,9 @@ from outbox.errors import (
     CommitFailedError,
     ConfigurationError,
     MarkHeldError,
-    Reject,
     StaleDeliveryError,
     StaleStatementError,
+    TransactionEndedError,
 )
 from outbox.ports import Ending, Marks, Statement, Unit
 from outbox.postgres.handler_connections import (
@@ -236,14 +236,14 @@ class _HandlerTransaction(ABC):
             except BaseException as failure:
                 await self._undo(failure)
                 if ended_by_itself(failure):
-                    raise Reject(_ENDED_BY_HANDLER) from failure
+                    raise TransactionEndedError(_ENDED_BY_HANDLER) from failure
                 raise
             if error is not None:
                 was_ended = bool(self.marked) and await self.was_ended()
                 await self._undo(error)
                 if was_ended and isinstance(error, Exception) and await self._marks_stay():
                     # As after a handler that returns: another attempt would find the mark, and skip what is left to do.
-                    raise Reject(_ENDED_BY_HANDLER) from error
+                    raise TransactionEndedError(_ENDED_BY_HANDLER) from error
                 if caused_by(error, *_STALE):
                     raise StaleStatementError(f"a statement was prepared for other tables: {reason_of(error)}") from error
             else:
@@ -273,7 +273,7 @@ class _HandlerTransaction(ABC):
         except Exception as error:
             self.leave(error)
             if ended_by_itself(error):
-                raise Reject(_ENDED_BY_HANDLER) from error
+                raise TransactionEndedError(_ENDED_BY_HANDLER) from error
             if caused_by(error, asyncpg.InvalidSQLStatementNameError):
                 raise StaleStatementError(f"the handler deallocated statements of the worker: {reason_of(error)}") from error
             if self.ending is not None:

@@ -501,3 +501,22 @@ async def test_two_workers_with_the_same_messages_in_different_orders_do_not_dea
         workers.create_task(work(sent))
         workers.create_task(work(sent[::-1]))
     assert (await sales(db), duplicates()) == (list(range(40)), 40)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_batch_that_commits_by_hand_is_not_taken_for_one_that_has_succeeded(
+    shop: str, db: Connection, broker: MemoryBroker, fails: bool
+) -> None:
+    sizes: list[int] = []
+
+    async def handle(orders: list[Order], connection: Connection) -> None:
+        sizes.append(len(orders))
+        await connection.execute("insert into sale values (1); commit")
+        if fails:
+            raise ConnectionError
+
+    async with consuming(broker, handle, retry_delays=("0",), inbox=True, db_engine_url=shop):
+        await handled(broker, *orders(1, 2))
+    assert (sizes, await sales(db)) == ([2], [1])
+    assert [dead.cause for dead in broker.dead_letters(QUEUE)] == [Cause.REJECTED] * 2
+    assert all("ended its transaction itself" in dead.failure.message for dead in broker.dead_letters(QUEUE))
